@@ -155,8 +155,8 @@ def _configuration_of(sources: list[Source], *, alone: bool) -> Configuration:
     """
     from conflict.config.run_file import load_run_file
     from conflict.discovery.draft import bare_clusters
-    from conflict.pipeline import configuration_of
     from conflict.result import Result, read_result
+    from conflict.runs.run_inputs import configuration_of
 
     given = [each for source in sources for each in _one_by_one(source)]
     if not given:

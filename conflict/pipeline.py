@@ -1,38 +1,33 @@
 """
 A run from its configuration to its result, on any engine; and which engine, where the user leaves it open.
-
-`run.json` keeps what a result was made of, so that the binlogs can be read again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
 from conflict.checking.check import refuse_by_policy
 from conflict.config.arguments import DeploymentPolicy, StageProgress, no_progress
 from conflict.config.configuration import Configuration
-from conflict.config.run_file import RunFile, parse_run_file
-from conflict.errors import ConfigurationError, HistoryError, MissingEpochsError, NotBuiltError
-from conflict.history.definitions_over_time import make_run
+from conflict.config.run_file import RunFile
+from conflict.errors import ConfigurationError, MissingEpochsError, NotBuiltError
 from conflict.history.grid.attempts import Seen
 from conflict.history.grid.folder import Folder, folder_of
-from conflict.history.grid.kept_outlines import OutlinesOf, earlier_outlines, known_or_made
-from conflict.history.grid.manifest import MANIFEST, load_manifest
+from conflict.history.grid.manifest import MANIFEST
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.grid.path_names import refuse_same_paths
 from conflict.history.grid.stored_folder import StoredFolder
 from conflict.history.grid.whole_files import only_writer
 from conflict.history.ingestion.logged_epochs import scan_epochs
-from conflict.history.ingestion.plan import files_document, refuse_other_folders
+from conflict.history.ingestion.plan import refuse_other_folders
 from conflict.history.log_files import check_log_files, missing_files
 from conflict.history.run import Run
-from conflict.history.scheduling.hints import hints_of_run_file
 from conflict.results.files import check_target, refuse_nesting, whole_or_not_at_all
 from conflict.results.layout import catalogue_result
 from conflict.results.run_document import ResolvedRun
@@ -43,103 +38,29 @@ from conflict.runs.ingest_job import Ingested
 from conflict.runs.ingest_job import ingest as ingest_binlogs
 from conflict.runs.outline_job import outlines_by_tasks
 from conflict.runs.reference_run import run_reference
+from conflict.runs.run_inputs import inputs_document, run_of
 from conflict.runs.runner import DEFAULTS, ResolveOptions, Runner, in_threads
 from ndb_formats.columnar.file_outline import FileOutline, outlines_of
 from ndb_formats.findings import LogRemark
 from ndb_formats.schema.row_keys import refuse_inexact_keys
-from ndb_formats.stored import digest_of_ends, is_address, path_of
+from ndb_formats.stored import is_address, path_of
 
 if TYPE_CHECKING:
     from conflict.config.configuration import Configuration
 
 __all__ = [
     "ENGINES",
-    "configuration_of",
     "from_holes",
     "ingest",
     "resolve",
     "resolve_from_holes",
     "run_after_missing_files",
-    "run_file_of",
     "run_local",
-    "run_of",
     "run_spark",
     "spark_workers",
 ]
 
 Found = TypeVar("Found")
-
-
-def _inputs_document(run: RunFile) -> dict[str, Any]:
-    """
-    Return the entry `inputs` of `run.json`: the run file, and every file that it names with its size and digest.
-
-    Files stand under absolute paths, because a result is read from anywhere. The digest is that of the first and the
-    last 4 KiB of a file.
-    """
-    span = run.configuration.span
-    files = dict.fromkeys(file.absolute() for file in run.inputs if file.is_file())
-    return {
-        "run_file": str(run.path.absolute()),
-        "text": run.text,
-        "inexact_keys": run.configuration.schema.inexact_keys,
-        "last": dict(span.last),
-        "stop_time": span.stop_time,
-        "files": files_document(files),
-    }
-
-
-def configuration_of(document: Mapping[str, Any], result: str) -> Configuration:
-    """
-    Return the configuration of the run that a result was made of; arguments and errors as of `run_file_of`.
-    """
-    return run_file_of(document, result).configuration
-
-
-def run_file_of(document: Mapping[str, Any], result: str) -> RunFile:
-    """
-    Return the run that a result was made of.
-
-    Args:
-        document: The contents of its `run.json`.
-        result: Where it is, for messages.
-
-    Raises:
-        HistoryError: The result does not say, or a file is missing or has changed since.
-        ConfigurationError: The run file cannot be read any more.
-    """
-    inputs = document.get("inputs") or {}
-    if not inputs.get("text"):
-        message = f"the result in {result} does not say what it was made of; give the run file in its place"
-        raise HistoryError(message)
-    for file in inputs["files"]:
-        _refuse_change(file, result)
-    run_file = parse_run_file(inputs["text"], path_of(inputs["run_file"]))
-    configuration = run_file.configuration
-    if inputs["inexact_keys"]:
-        configuration = configuration.with_inexact_keys()
-    span = attrs.evolve(configuration.span, last=inputs["last"], stop_time=inputs["stop_time"])
-    return attrs.evolve(run_file, configuration=attrs.evolve(configuration, span=span))
-
-
-def _refuse_change(file: Mapping[str, Any], result: str) -> None:
-    """
-    Make sure that a file is as it was.
-
-    Raises:
-        HistoryError: It is not.
-    """
-    path = path_of(file["path"])
-    if not path.is_file():
-        problem = "is missing"
-    elif path.stat().st_size != file["bytes"]:
-        problem = f"has {path.stat().st_size} bytes, and had {file['bytes']}"
-    elif digest_of_ends(path, file["bytes"]) != file["digest"]:
-        problem = "has changed"
-    else:
-        return
-    message = f"{path} {problem} since the result in {result} was made of it; bring it back, or resolve again"
-    raise HistoryError(message)
 
 
 def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_progress) -> Ingested:
@@ -221,7 +142,7 @@ def resolve(
         work.write_json("counters.json", {name: {**zeros, **each} for name, each in resolved.summary.counters.items()})
         final_rows = options.final_rows or (resolved.engine or engine) == "reference"  # which always writes them
         document = resolved.to_json(engine, all_outcomes=options.all_outcomes, final_rows=final_rows)
-        document["inputs"] = _inputs_document(run_file)
+        document["inputs"] = inputs_document(run_file, run.kept_alone, options.history or kept)
         work.write_json("run.json", {**document, **catalogue_result(work)})
     return resolved
 
@@ -283,30 +204,6 @@ def _from(run: Run, cluster: str, epoch: int, what: str, before: str = "") -> Ru
     said = LogRemark(f"{what}: the logs are resolved from epoch {epoch} of {cluster} on{before}", lost=True)
     span = attrs.evolve(run.span, first={**run.span.first, cluster: epoch})
     return attrs.evolve(run, span=span, remarks=(*run.remarks, said))
-
-
-def run_of(run_file: RunFile, history: Folder | None = None, make: OutlinesOf = outlines_of) -> Run:
-    """
-    Return the run of a run file, with what it says of the schedule.
-
-    Args:
-        run_file: The run file.
-        history: A History that may keep outlines of its binlogs; None for none.
-        make: Makes the outlines of all others.
-
-    Raises:
-        HistoryError: The History is of another format, or damaged; else as of `make_run`.
-    """
-    held = None if history is None else load_manifest(history)
-    configuration, hints = run_file.configuration, partial(hints_of_run_file, run_file)
-    if held is None:
-        return make_run(configuration, hints, make)
-    earlier = {
-        each.name: earlier_outlines(held.outlines, held.files.get(each.name, ()), each.log.files)
-        for each in configuration.clusters
-        if len(each.servers) == 1
-    }
-    return make_run(configuration, hints, known_or_made(held.outlines, make), earlier)
 
 
 def _outlines_on_spark(progress: StageProgress, files: Sequence[Path]) -> list[FileOutline]:

@@ -246,14 +246,27 @@ def transaction_asked(transaction: int | str, clusters: Sequence[str]) -> tuple[
     return cluster or None, int(text)
 
 
-def source_of(logs: Mapping[str, RowLog], cluster: str | None, number: int) -> str:
-    """Return the cluster that a transaction is of, from the logs of its id: the one that is asked for, if one is."""
+def source_of(logs: Mapping[str, RowLog], cluster: str | None, number: int, missing: str = "") -> str:
+    """
+    Return the cluster that a transaction is of, from the logs of its id: the one that is asked for, if one is.
+
+    Args:
+        logs: The logs.
+        cluster: The cluster that is asked for.
+        number: The id.
+        missing: Which binlogs there are no more, for the message.
+
+    Raises:
+        HistoryError: None is.
+        ConfigurationError: Several are.
+    """
     found = [name for name, log in logs.items() if log.changes and cluster in (None, name)]
     if not found:
         message = (
             f"no binlog {'' if cluster is None else f'of {cluster} '}has a transaction with the id {number}; ids are "
             "in the outcomes, in `conflicts --by transaction` and in the output of `decode`"
         )
+        message += missing and f"; {missing}"
         raise HistoryError(message)
     if len(found) > 1:
         message = (

@@ -343,6 +343,7 @@ def _in_order_of_causes(drafts: Sequence[EventDraft], logs: Mapping[str, RowLog]
 
 
 def _time(draft: EventDraft, logs: Mapping[str, RowLog]) -> int:
-    """Return when the epoch of an event committed; a statement before the first one comes first."""
-    unknown = 0 if draft.kind is EventKind.DEFINED else _LATE
-    return logs[draft.cluster].times.get(draft.epoch, unknown)
+    """Return when the epoch of an event committed; what was before the first one comes first."""
+    times = logs[draft.cluster].times
+    is_early = draft.kind is EventKind.DEFINED or draft.epoch < next(iter(times), 0)
+    return times.get(draft.epoch, 0 if is_early else _LATE)

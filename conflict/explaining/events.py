@@ -125,6 +125,7 @@ class StoryEvent:
         logged: Where the cluster itself logged what its applier did.
         cause_number: Number of the event that it follows from.
         row: The row on that cluster afterwards, as far as it is known; None if it does not exist, or was not followed.
+        row_known: Whether it is known if the row exists there afterwards.
         sentence: What happened, in words.
         cites: Numbers of the events that the sentence names.
     """
@@ -156,6 +157,7 @@ class StoryEvent:
     logged: LogPlace | None = None
     cause_number: int | None = None
     row: Row | None = None
+    row_known: bool = True
     sentence: str = ""
     cites: tuple[int, ...] = ()
 
@@ -189,6 +191,7 @@ EVENTS = pa.schema(
         ("logged", _PLACE),
         ("cause_number", pa.int32()),
         ("row", _IMAGE),
+        ("row_known", pa.bool_()),
         ("sentence", pa.string()),
     ]
 )

@@ -45,16 +45,15 @@ from conflict.explaining.short_story import answer_of, parting_of
 from conflict.explaining.statements import FunctionsOverTime
 from conflict.explaining.story import Story, Tree
 from conflict.explaining.telling import StorySoFar, tell
-from conflict.history.definitions_over_time import make_run
 from conflict.history.run import Run
-from conflict.pipeline import configuration_of
 from conflict.result import Result
 from conflict.results.conflicts import read_outcomes
 from conflict.results.doubts import Doubt, doubts_from_the_middle
 from conflict.results.layout import UNLOGGED, unlogged_path
 from conflict.rules.decision import Cause
 from conflict.rules.exceptions_table import ExceptionsTable, cause_name
-from conflict.shown_text import short_names
+from conflict.runs.run_inputs import run_of_result
+from conflict.shown_text import listed, short_names
 from ndb_formats.schema.tables import Table
 
 __all__ = ["Explainer"]
@@ -87,9 +86,9 @@ class Explainer:
         Return the explainer of a result.
 
         Raises:
-            HistoryError: A binlog has changed since.
+            HistoryError: A binlog has changed since, or what statements did in files that are not given is not known.
         """
-        return cls(result, make_run(configuration_of(result.run, result.folder.uri)), progress)
+        return cls(result, run_of_result(result.run, result.folder.uri), progress)
 
     @cached_property
     def tables(self) -> dict[str, Table]:
@@ -107,8 +106,35 @@ class Explainer:
 
     @cached_property
     def doubts(self) -> tuple[Doubt, ...]:
-        """What makes the result doubtful, and with it all stories."""
-        return doubts_from_the_middle(self.result.run)
+        """What makes the result doubtful, and with it all stories; and what these lack."""
+        missing = self._missing
+        if not missing:
+            return doubts_from_the_middle(self.result.run)
+        ends = " and ".join(f"epoch {each.last_epoch} of {name}" for name, each in self.run.kept_alone.items())
+        text = (
+            f"{missing}. Of what was before, stories have what the result says: statements, and operations that were "
+            "not simply applied. What a row was is not known until the binlogs show it; what an applier took later of "
+            "epochs from before is told as its own binlog shows it."
+        )
+        return (*doubts_from_the_middle(self.result.run), Doubt(f"The binlogs start after {ends}", text))
+
+    @cached_property
+    def _missing(self) -> str:
+        """Which binlogs there are no more; empty if all are there."""
+        files = [self.file_names[file] for each in self.run.kept_alone.values() for file in each.files]
+        if not files:
+            return ""
+        one = len(files) == 1
+        return (
+            f"{listed(files)} {'is' if one else 'are'} not given, and the History alone has {'it' if one else 'them'}"
+        )
+
+    @cached_property
+    def _starts(self) -> dict[str, int]:
+        """The first own epoch that is read of each cluster whose log or whose binlogs start in the middle."""
+        starts: dict[str, int] = self.result.run["starts_in_the_middle"]
+        alone = {name: each.last_epoch + 1 for name, each in self.run.kept_alone.items()}
+        return {name: max(starts.get(name, 0), alone.get(name, 0)) for name in {**starts, **alone}}
 
     @cached_property
     def _key_columns(self) -> dict[str, Sequence[str]]:
@@ -117,7 +143,8 @@ class Explainer:
     @cached_property
     def file_names(self) -> dict[str, str]:
         """The binlogs of all clusters by path: what tells each from the others."""
-        return short_names(map(str, self.run.configuration.files))
+        alone = (file for each in self.run.kept_alone.values() for file in each.files)
+        return short_names([*map(str, self.run.configuration.files), *alone])
 
     def row(self, table: str, key: str | int | Mapping[str, object]) -> Story:
         """
@@ -134,7 +161,8 @@ class Explainer:
         named = self.table_named(table)
         (story,) = self.rows([(named.full_name, key_as_it_compares(named, key))])
         if not story.events:
-            message = f"nothing happened to the row {story.key} of {named.full_name} in these binlogs"
+            missing = self._missing and f"; {self._missing}"
+            message = f"nothing happened to the row {story.key} of {named.full_name} in these binlogs{missing}"
             raise HistoryError(message)
         return story
 
@@ -223,7 +251,7 @@ class Explainer:
         cluster, number = transaction_asked(asked, self.result.clusters)
         wanted = WantedChanges(transactions=frozenset({number}))
         logs = read_logs(self.run, wanted, self.progress)
-        source = source_of(logs, cluster, number)
+        source = source_of(logs, cluster, number, self._missing)
         with_key = frozenset((change.table, change.key) for change in logs[source].changes if change.key)
         if with_key:
             logs = read_logs(self.run, attrs.evolve(wanted, rows=with_key), self.progress)
@@ -338,9 +366,8 @@ class Explainer:
     def _facts(
         self, logs: Mapping[str, RowLog], outcomes: Iterable[DecidedOperation], hears: frozenset[str]
     ) -> StoryFacts:
-        starts = self.result.run["starts_in_the_middle"]
         kept = {
-            name: attrs.evolve(log, changes=[each for each in log.changes if each.epoch >= starts.get(name, 0)])
+            name: attrs.evolve(log, changes=[each for each in log.changes if each.epoch >= self._starts.get(name, 0)])
             for name, log in logs.items()
         }
         sources = {name: tuple(each.name for each in self.run.links.sources(name)) for name in logs}
@@ -376,8 +403,7 @@ class Explainer:
                 )
 
     def _tell(self, drafts: Sequence[EventDraft], facts: StoryFacts) -> StorySoFar:
-        starts = self.result.run["starts_in_the_middle"]
-        replayed = ReplayedStory.of(self.run, facts, starts)
+        replayed = ReplayedStory.of(self.run, facts, self._starts)
         return tell(drafts, facts, replayed, reason=self._reason, names=self.file_names)
 
     def _take(self, logs: Mapping[str, RowLog]) -> None:

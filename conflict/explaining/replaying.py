@@ -106,6 +106,7 @@ class ReplayedStory:
         came_back: Per cluster, its max replicated epoch from which epoch and group on.
         keys: The rows, as operations on them name them.
         entries: By the identity of an operation, it as the next applier takes it.
+        starts: The first own epoch of each cluster whose log starts in the middle: rows are not followed before.
     """
 
     clusters: Mapping[str, ObservedCluster]
@@ -114,6 +115,7 @@ class ReplayedStory:
     came_back: Mapping[str, list[tuple[Position, int]]]
     keys: Mapping[WantedRow, RowKey]
     entries: dict[int, Entry] = attrs.field(factory=dict)
+    starts: Mapping[str, int] = MappingProxyType({})
 
     @classmethod
     def of(cls, run: Run, facts: StoryFacts, starts: Mapping[str, int]) -> ReplayedStory:
@@ -157,7 +159,8 @@ class ReplayedStory:
         }
         changes = (change for log in facts.logs.values() for change in log.changes if change.key)
         keys = {(change.table, change.key): (change.table, change.logged.key) for change in changes}
-        return cls(clusters, layouts, {name: [*log.statements] for name, log in facts.logs.items()}, came_back, keys)
+        statements = {name: [*log.statements] for name, log in facts.logs.items()}
+        return cls(clusters, layouts, statements, came_back, keys, starts=starts)
 
     def hear(self, draft: EventDraft) -> Heard:
         """Carry out an event on the row of its cluster, and return what it met; a row without a key is not followed."""
@@ -168,7 +171,7 @@ class ReplayedStory:
         back = steps[place - 1][1] if place else None
         cluster.max_replicated_epoch = back or 0
         key, role = self.keys.get(draft.row), cluster.role
-        if key is None:
+        if key is None or draft.epoch < self.starts.get(cluster.name, 0):
             return Heard(NOT_KNOWN, None, came_back=back, setup=cluster.setups.get(draft.row[0]), role=role)
         met, change = cluster.store.get(key), None if draft.change is None else draft.change.logged
         written = None

@@ -178,16 +178,18 @@ def read_logs(run: Run, wanted: WantedChanges, progress: Progress = no_progress)
 
 def _read(run: Run, cluster: ClusterConfiguration, wanted: WantedChanges, epochs: list[Summary]) -> RowLog:
     """Return the wanted changes in the log of a cluster, and add its epochs to `epochs`."""
-    definitions, tables = run.definitions.get(cluster.name), wanted.tables
+    definitions, tables, before = run.definitions.get(cluster.name), wanted.tables, run.kept_alone.get(cluster.name)
     last, stop = run.span.last.get(cluster.name, _NO_END), run.span.stop_time
     reader = EpochReader(
         cluster.server_id,
         run.data_schema,
         definitions=definitions,
-        moment=None if definitions is None else definitions.start,
+        moment=run.moment_at_start(cluster),
+        changes=[] if before is None else list(before.statements),
         without_key=True,
         wanted=lambda table, transaction: table in tables or transaction in wanted.transactions,
         databases=run.databases.of(cluster.name),
+        last=0 if before is None else before.last_epoch,
     )
     log, texts = RowLog(cluster.name, layouts=reader.layouts), _key_texts(run, reader)
     in_columns = definitions is None and stop is None

@@ -131,7 +131,7 @@ def _compared(operation: Operation, heard: Heard, function: ConflictFunction) ->
             return "the row has not been changed here since an epoch that had come back"
         if not met.local:
             return "the row was last changed here by the applier"
-        back = "" if heard.came_back is None else f" (epochs up to {heard.came_back} had)"
+        back = f" (epochs up to {heard.came_back} had)" if (heard.came_back or 0) >= met.epoch else ""
         return f"the row was last changed here in epoch {met.epoch}, which had come back{back}"
     values = heard.compared(function) if cell in COMPARING else None
     if values is not None:

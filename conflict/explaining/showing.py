@@ -259,9 +259,9 @@ def _details(event: StoryEvent, story: Story, followers: Sequence[int] | None) -
         yield from _images(event, story.key_columns.get(event.table, ()))
     changed = event.verdict == "APPLIED" or event.kind in (EventKind.COMMITTED, EventKind.LOGGED, EventKind.DEFINED)
     if story.table and changed and (event.kind is not EventKind.COMMITTED or event.row != event.after):
-        yield f"row on {event.cluster} then: {row_words(event.row)}"
+        yield f"row on {event.cluster} then: {row_words(event.row) if event.row_known else 'not known'}"
     elif story.table and event.kind is EventKind.JUDGED:
-        yield f"row on {event.cluster} stays: {row_words(event.row)}"
+        yield f"row on {event.cluster} stays: {row_words(event.row) if event.row_known else 'not known'}"
     yield from _places(event, story, brief=followers is None)
     rejected = rejections_of(event, story.events)[::-1]
     if len(rejected) > 1:

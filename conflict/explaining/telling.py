@@ -86,7 +86,7 @@ def tell(
         won, cites = _won(draft, told, names)
         sentence = _sentence(draft, heard, reason) + won + facts.came_again(draft)
         event = _event(draft, number, told, facts, sentence)
-        told.events.append(attrs.evolve(event, row=heard.row, cites=cites))
+        told.events.append(attrs.evolve(event, row=heard.row, row_known=heard.exists is not None, cites=cites))
         _note(draft, number, heard, told)
     return told
 

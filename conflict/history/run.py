@@ -19,8 +19,8 @@ import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, Links, LogPiece, Span
 from conflict.config.database_names import DatabaseNames, Rename
-from conflict.config.definitions import ClusterDefinitions
-from conflict.history.model import RowChange
+from conflict.config.definitions import ClusterDefinitions, Moment
+from conflict.history.model import DefinitionChange, RowChange
 from conflict.history.restarts import Restart, Restarts
 from conflict.history.scheduling.schedule import ClusterHints, HintsOf
 from conflict.history.scheduling.summaries import Summary
@@ -33,6 +33,7 @@ from ndb_formats.rules.replica.conversions import conversion, is_allowed
 from ndb_formats.schema.tables import Schema, Table
 
 __all__ = [
+    "KeptAlone",
     "Run",
     "Setups",
     "TableNumbers",
@@ -165,6 +166,24 @@ class Setups:
 
 
 @attrs.frozen
+class KeptAlone:
+    """
+    The files of a log that a History has read, and that are not given any more: it alone has their rows.
+
+    Attributes:
+        files: Their paths.
+        last_epoch: The last own epoch in them.
+        statements: Their statements that change definitions, in order.
+        in_front: Whether all of them come before the files that are given.
+    """
+
+    files: tuple[str, ...]
+    last_epoch: int
+    statements: tuple[DefinitionChange, ...] = attrs.field(default=(), repr=False)
+    in_front: bool = True
+
+
+@attrs.frozen
 class Run:
     """
     One use of the program on the binlogs of some clusters, which `conflict.history.definitions_over_time` makes once.
@@ -187,6 +206,7 @@ class Run:
         compressed: The clusters whose logs hold compressed epochs.
         renames: Databases that appliers seem to rename, although no rule says so.
         outlines: What planning needs of each file of its logs that was there, by path.
+        kept_alone: By cluster, the files that its History has read and that are not given any more, if there are any.
     """
 
     configuration: Configuration
@@ -202,6 +222,7 @@ class Run:
     compressed: frozenset[str] = frozenset()
     renames: tuple[Rename, ...] = ()
     outlines: Mapping[str, FileOutline] = attrs.field(factory=dict, eq=False, repr=False)
+    kept_alone: Mapping[str, KeptAlone] = attrs.field(factory=dict)
 
     @property
     def clusters(self) -> tuple[ClusterConfiguration, ...]:
@@ -311,12 +332,19 @@ class Run:
         """Whether the logs have to show if tables held rows before; else they held none, or the run says so."""
         return self.span.empty is None and not self.definitions and self.links.is_pair
 
-    def schema_at_start(self, cluster: ClusterConfiguration) -> Schema:
-        """Return the tables of a cluster at the start of its binlogs, without the exceptions tables."""
+    def moment_at_start(self, cluster: ClusterConfiguration) -> Moment | None:
+        """Return what is in force on a cluster where the binlogs start that are given; None without definitions."""
         if cluster.name not in self.definitions:
+            return None
+        before = self.kept_alone[cluster.name].statements if cluster.name in self.kept_alone else ()
+        return before[-1].step.after if before else self.definitions[cluster.name].start
+
+    def schema_at_start(self, cluster: ClusterConfiguration) -> Schema:
+        """Return the tables of a cluster where the binlogs start that are given, without the exceptions tables."""
+        moment = self.moment_at_start(cluster)
+        if moment is None:
             return self.databases.own_schema(cluster.name, self.data_schema)
-        tables = tuple(version.table for version in self.definitions[cluster.name].start.versions.values())
-        return Schema(tables, self.schema.inexact_keys)
+        return Schema(tuple(version.table for version in moment.versions.values()), self.schema.inexact_keys)
 
     def hints(self, summaries: Mapping[str, Sequence[Summary]]) -> ClusterHints:
         """

@@ -18,10 +18,12 @@ from conflict.engine.inference.rows import NOT_KNOWN
 from conflict.engine.reference.replay import columns_not_known, differing_rows
 from conflict.engine.reference.row_store import Row, RowKey
 from conflict.errors import ConfigurationError, HistoryError
+from conflict.history.grid.folder import Folder, folder_of
+from conflict.history.grid.manifest import read_manifest
 from conflict.history.grid.schemas import PLACE
 from conflict.history.model import EpochApply, Origin, RowChange, Transaction
 from conflict.history.run import Run
-from conflict.pipeline import from_holes, run_after_missing_files, run_file_of, run_of
+from conflict.pipeline import from_holes, run_after_missing_files
 from conflict.repairing.statements import RowTable
 from conflict.result import Result
 from conflict.results.doubts import is_contradicted, not_what_happened
@@ -31,6 +33,8 @@ from conflict.results.resolution_ledger import KeyTexts
 from conflict.rules.decision import Verdict
 from conflict.runs.chosen_rows import Choice, replay_chosen
 from conflict.runs.reference_run import Replayed, replay_in_memory
+from conflict.runs.run_inputs import run_of_result
+from conflict.shown_text import listed
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table, split_full_name
 
@@ -65,15 +69,37 @@ def ended_run(result: Result, lost: pa.Table, progress: StageProgress = no_progr
 
     Raises:
         ConfigurationError: The result is of more than two clusters.
-        HistoryError: A binlog is missing or has changed since, or the rows are others than those of the result.
+        HistoryError: A binlog is missing or has changed since, or the rows are others than those of the result; or a
+            History alone has rows, and has grown since, or only the reference engine can replay the run.
     """
-    run = run_of(run_file_of(result.run, result.folder.uri))
+    run = run_of_result(result.run, result.folder.uri)
     first = {**run.span.first, **result.run["starts_in_the_middle"]}
-    return ended_as(result, attrs.evolve(run, span=attrs.evolve(run.span, first=first)), lost, progress)
+    run = attrs.evolve(run, span=attrs.evolve(run.span, first=first))
+    return ended_as(result, run, lost, progress, _history_alone(result) if run.kept_alone else None)
 
 
-def ended_as(result: Result, run: Run, lost: pa.Table, progress: StageProgress = no_progress) -> EndedRun:
-    """Do as `ended_run` with a run that the result was made of."""
+def _history_alone(result: Result) -> Folder:
+    """
+    Return the History that alone has some of the rows of a result.
+
+    Raises:
+        HistoryError: It has grown since.
+    """
+    document = result.run["inputs"]["history"]
+    history = folder_of(document["folder"])
+    if read_manifest(history).last_epochs != document["last_epochs"]:
+        message = (
+            f"the History in {history.uri} has grown since the result in {result.folder.uri} was made of it; resolve "
+            "it again, and repair that"
+        )
+        raise HistoryError(message)
+    return history
+
+
+def ended_as(
+    result: Result, run: Run, lost: pa.Table, progress: StageProgress = no_progress, history: Folder | None = None
+) -> EndedRun:
+    """Do as `ended_run` with a run that the result was made of, and the History that is read in place of binlogs."""
     if len(result.clusters) != 2:
         message = f"{result.folder.uri} is of {len(result.clusters)} clusters; a repair is made between two"
         raise ConfigurationError(message)
@@ -83,8 +109,17 @@ def ended_as(result: Result, run: Run, lost: pa.Table, progress: StageProgress =
     replayed = None
     if result.run["engine"] != "reference":
         choice = _choice(result, lost)
-        replayed = from_holes(run, lambda each: replay_chosen(each, choice, progress, watching), can_have_holes=True)
+        replayed = from_holes(
+            run, lambda each: replay_chosen(each, choice, progress, watching, history), can_have_holes=True
+        )
     if replayed is None:
+        if history is not None:
+            files = listed([file for each in run.kept_alone.values() for file in each.files])
+            message = (
+                f"only the reference engine can replay the rows of {result.folder.uri}. It reads binlogs, and {files} "
+                f"are in the History in {history.uri} alone; give these files, too, and resolve again"
+            )
+            raise HistoryError(message)
         before.clear()
         replayed = from_holes(run, lambda each: replay_in_memory(each, progress, watching), can_have_holes=True)
     ended = EndedRun(result, replayed, before)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,12 @@ IMAGES = ("server_id", "before", "after")
 _STAGE = "reading images"
 
 
-def images_at(changes: pa.Table, configuration: Configuration, progress: StageProgress) -> pa.Table:
+def images_at(
+    changes: pa.Table,
+    configuration: Configuration,
+    progress: StageProgress,
+    schemas: Mapping[str, Schema] = MappingProxyType({}),
+) -> pa.Table:
     """
     Return changes with the columns `IMAGES`: who logged each, and its images as maps from column name to text.
 
@@ -38,13 +44,15 @@ def images_at(changes: pa.Table, configuration: Configuration, progress: StagePr
         changes: Rows with the columns of `PLACE`.
         configuration: The run whose binlogs they are in.
         progress: Called with the files that were read, and their number.
+        schemas: By cluster, the tables where its binlogs start; by default, those of the configuration.
     """
     wanted = frozenset(changes["file"].drop_null().unique().to_pylist())
     read, total = 0, sum(str(file) in wanted for file in configuration.files)
     found = [RECORDS.empty_table().select([*PLACE, *IMAGES])]
     for cluster in configuration.clusters:
         mine = [file for file in cluster.files if str(file) in wanted]
-        parts = _read(mine, configuration.schema_of(cluster), _positions(changes, mine))
+        schema = schemas.get(cluster.name) or configuration.schema_of(cluster)
+        parts = _read(mine, schema, _positions(changes, mine))
         found += [pa.Table.from_batches([part.select([*PLACE, *IMAGES])]) for part in parts]
         read += len(mine)
         progress(_STAGE, read, total)

@@ -18,7 +18,7 @@ from conflict.result import Result
 from conflict.results.conflicts import ALL, Chosen
 from conflict.results.doubts import Doubt, alarms_of, warnings_of
 from conflict.rules.decision import Cause
-from conflict.shown_text import counted, one_line, short_names
+from conflict.shown_text import counted, listed, one_line, short_names
 from conflict.telling.html import telling_html
 from conflict.telling.terminal import telling_text
 from conflict.telling.value import Entry, Listing, Table, Telling
@@ -74,6 +74,12 @@ class LostChanges:
         return [f"Changes of {names}, without a primary key, may have been overwritten, too."] if names else []
 
     @property
+    def without_images(self) -> tuple[int, list[str]]:
+        """How many of them stand in binlogs that are not given any more, and which these are."""
+        rows = self.changes.filter(pc.and_(self.changes["before"].is_null(), self.changes["after"].is_null()))
+        return len(rows), rows["file"].unique().to_pylist()
+
+    @property
     def by_table(self) -> list[tuple[str, str, int, int, int, int]]:
         """Per table and cluster: lost changes, those rejected, those overwritten alone, and their different rows."""
         found = []
@@ -105,6 +111,7 @@ class LostChanges:
             "overwritten": self.overwritten,
             "not_known": self.not_known,
             "not_looked_for": self.not_looked_for,
+            "without_images": self.without_images[0],
             "table": self.which.table,
             "since": None if self.which.since is None else self.which.since.isoformat(),
             "until": None if self.which.until is None else self.which.until.isoformat(),
@@ -203,6 +210,13 @@ def _sentences(lost: LostChanges) -> Iterator[str]:
         yield (
             f"{counted(hidden, 'update')} among them {'does' if hidden == 1 else 'do'} not show what all columns were "
             "before: the format does not log it."
+        )
+    count, files = lost.without_images
+    if count:
+        names = short_names(files)
+        yield (
+            f"What {counted(count, 'of them', 'of them')} set is not shown: {listed([names[each] for each in files])} "
+            f"{'is' if len(files) == 1 else 'are'} not given, and the History alone has it."
         )
     yield "A binlog holds no names of users; the transaction id and the position tell which statement it was."
 

@@ -15,13 +15,14 @@ import pyarrow.dataset as pads
 
 from conflict.config.arguments import StageProgress, no_progress
 from conflict.history.grid.schemas import PLACE
-from conflict.pipeline import configuration_of
 from conflict.repairing.logged_images import images_at
 from conflict.result import Result
 from conflict.results.conflicts import Chosen, numbered, read_conflicts, read_outcomes
 from conflict.results.layout import OUTCOMES, OVERWRITTEN
 from conflict.rules.decision import Cause, Verdict
+from conflict.runs.run_inputs import configuration_of, run_of_result
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.tables import Schema
 
 __all__ = ["LOST", "count_not_known", "lost_changes", "with_images"]
 
@@ -85,10 +86,15 @@ def with_images(changes: pa.Table, result: Result, progress: StageProgress = no_
         progress: Called with the name of the stage, the files that were read, and their number.
 
     Raises:
-        HistoryError: A binlog of the result is missing or has changed since.
+        HistoryError: A binlog of the result is missing or has changed since; or what statements did in files that are
+            not given is not known.
     """
-    configuration = configuration_of(result.run, result.folder.uri)
-    return images_at(changes, configuration.with_database_names({}), progress)
+    configuration, schemas = configuration_of(result.run, result.folder.uri), dict[str, Schema]()
+    if result.run["inputs"]["history"]:
+        run = run_of_result(result.run, result.folder.uri)
+        alone = {name for name, each in run.kept_alone.items() if each.statements}
+        schemas = {each.name: run.schema_at_start(each) for each in run.clusters if each.name in alone}
+    return images_at(changes, configuration.with_database_names({}), progress, schemas)
 
 
 def _rejected(result: Result) -> pa.Table:

@@ -94,8 +94,8 @@ class ResultOptions:
 DEFAULT_OPTIONS = ResultOptions()
 
 
-# Raised when the columns of a result change.
-RESULT_FORMAT = 6
+# Raised when the columns or the entries of a result change.
+RESULT_FORMAT = 7
 # Folder of exceptions rows without numbers, which is not part of a finished result.
 STAGED_EXCEPTIONS = "staged_exceptions"
 # The folders that hold a part per bucket.

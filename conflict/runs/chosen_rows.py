@@ -25,14 +25,14 @@ from conflict.engine.kernels.arrays import Bool
 from conflict.engine.reference.replay import play
 from conflict.errors import NotBuiltError
 from conflict.history.grid.epoch_files import read_commit_times
-from conflict.history.grid.folder import folder_of
+from conflict.history.grid.folder import Folder, folder_of
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.run import Run
 from conflict.results.careful import LeftToReferenceError
 from conflict.results.layout import ResultOptions
 from conflict.runs.bucket_tasks import BucketTask, decided
 from conflict.runs.careful_rows import read_careful
-from conflict.runs.columnar_run import needs_reference, settle_run
+from conflict.runs.columnar_run import finished_history, needs_reference, settle_run
 from conflict.runs.ingest_job import ingest
 from conflict.runs.reference_run import Replayed
 from conflict.runs.resolve_job import SettledHistory
@@ -67,7 +67,11 @@ class Choice:
 
 
 def replay_chosen(
-    run: Run, choice: Choice, progress: StageProgress, made_of: Callable[..., ObservedCluster] = ObservedCluster
+    run: Run,
+    choice: Choice,
+    progress: StageProgress,
+    made_of: Callable[..., ObservedCluster] = ObservedCluster,
+    kept: Folder | None = None,
 ) -> Replayed | None:
     """
     Replay some rows.
@@ -77,20 +81,26 @@ def replay_chosen(
         choice: Which rows.
         progress: Called with the name of the stage, what is done, and what there is to do.
         made_of: What makes a cluster.
+        kept: A History of the run, which is read in place of the binlogs; None for none.
 
     Returns:
         The clusters, which have these rows; None if the kernels cannot resolve the run.
 
     Raises:
         MissingEpochsError: An epoch is missing from a log.
+        HistoryError: The History is not one of the run.
     """
     if run.definitions or needs_reference(run) is not None or any(each.applies_singly for each in run.clusters):
         return None
     with TemporaryDirectory() as place:
-        history, out = MemoryFolder.at(str(Path(place, "history"))), folder_of(Path(place, "result"))
+        made, out = MemoryFolder.at(str(Path(place, "history"))), folder_of(Path(place, "result"))
         options = ResultOptions(final_rows=False)
         try:
-            manifest = ingest(in_threads, run, history, progress=progress, with_holes=run.span.cuts).manifest
+            if kept is None:
+                manifest = ingest(in_threads, run, made, progress=progress, with_holes=run.span.cuts).manifest
+            else:
+                manifest = finished_history(kept, run)
+            history = kept or made
             read = history, manifest
             times = {name: read_commit_times(history, name, manifest.batches) for name in manifest.clusters}
             resolved, settled = settle_run(in_threads, run, read, out, progress, options, follow_unlogged=True)
@@ -102,7 +112,7 @@ def replay_chosen(
         except (LeftToReferenceError, NotBuiltError, OtherConflictsError):
             return None
         finally:
-            history.delete()
+            made.delete()
     told = attrs.evolve(posed.history, unlogged={name: tuple(own) for name, own in resolved.unlogged.items()})
     return Replayed(resolved.run, told, appliers, times, resolved.summary.counters)
 

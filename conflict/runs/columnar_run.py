@@ -46,6 +46,7 @@ from conflict.runs.resolve_job import SettledHistory, settle_history
 from conflict.runs.resolve_run import part_of_log
 from conflict.runs.runner import ResolveOptions, Runner
 from conflict.runs.touched_rows import changes_older_keyless_rows
+from conflict.shown_text import listed
 from ndb_formats.schema.row_keys import refuse_inexact_keys
 
 __all__ = ["clear_result", "finished_history", "needs_reference", "refuse_python_rules", "run_columnar", "settle_run"]
@@ -235,7 +236,21 @@ def _by_reference(
     options: ResolveOptions,
     why: CareKind,
 ) -> ResolvedRun:
-    """Resolve by the reference engine what the kernels cannot resolve."""
+    """
+    Resolve by the reference engine what the kernels cannot resolve.
+
+    Raises:
+        HistoryError: There is no such History, or it alone has a part of the rows.
+    """
+    if options.history is not None:
+        finished_history(options.history, run)
+    if run.kept_alone:
+        files = listed([file for each in run.kept_alone.values() for file in each.files])
+        message = (
+            f"only the reference engine resolves this run, because {why.value.what}. It reads binlogs, and {files} "
+            "are in the History alone; give these files, too"
+        )
+        raise HistoryError(message)
     asked = attrs.evolve(options, history=None, keep_history=None)
     resolved = run_reference(run, out, progress, asked)
     return attrs.evolve(resolved, engine="reference", engine_reason=why.value.what)

@@ -3,7 +3,8 @@ Kernels: loops over arrays that numba compiles, or that Python runs as they are 
 
 To compile all kernels takes the better part of a minute, once a machine and version. A small log does not pay for
 that. So a kernel runs *interpreted* while all that its process was asked to do is small and numba's cache does not
-have the kernel yet; its results are the same. numba is not even imported then.
+have the kernel yet; its results are the same. To load numba and compiled kernels takes most of a second; what is tiny
+does not pay for that either. numba is not even imported then.
 
 A kernel calls other kernels by their names. What runs is a copy of its function, with the names bound to functions of
 the same kind: numba's dispatchers, or plain Python functions.
@@ -24,13 +25,14 @@ import threading
 from collections.abc import Callable
 from enum import Enum, IntEnum, auto
 from pathlib import Path
+from time import perf_counter
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ndb_formats.columnar.kernel_mode import Mode, Process
+from ndb_formats.columnar.kernel_mode import Mode, Process, stay_interpreted
 from ndb_formats.compiled_cache import archive_of, cache_folder
 from ndb_formats.sent_kernels import keep_by_content
 
@@ -76,7 +78,7 @@ class Kernel:
         compiled = self._compiled_entry
         if compiled is not None:
             return compiled(*arguments)
-        if Process.mode is Mode.INTERPRETED and (Process.fixed or not self._is_cached()):
+        if Process.mode is Mode.INTERPRETED and (stay_interpreted() or not self._is_cached()):
             return self._interpreted(*map(_as_numba_takes, arguments))
         self._compiled_entry = self.form(Mode.COMPILED)
         return self._compiled_entry(*arguments)
@@ -85,8 +87,10 @@ class Kernel:
         records: dict[int, _Records] = {}
         if self.python_values:
             arguments = _python_values(arguments, records)
+        began = perf_counter()
         with np.errstate(over=Process.overflow):
             result = _plain(self.form(Mode.INTERPRETED)(*arguments))
+        Process.seconds += perf_counter() - began
         for each in records.values():
             each.write_back()
         return result

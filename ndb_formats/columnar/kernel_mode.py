@@ -16,6 +16,8 @@ from typing import ClassVar, Literal
 from ndb_formats.stored import path_of
 
 SMALL_BYTES = 4 << 20  # of binlogs; to read and resolve so many takes a few seconds interpreted
+TINY_BYTES = 256 << 10  # to resolve so many interpreted takes less than to load numba and compiled kernels
+LOADING_SECONDS = 0.8  # which that takes
 
 
 class Mode(Enum):
@@ -29,6 +31,8 @@ class Process:
     """What this process does."""
 
     mode = Mode.COMPILED
+    tiny = False
+    seconds = 0.0  # that interpreted kernels took so far
     fixed = False  # somebody has said how kernels run
     expected: ClassVar[dict[object, int]] = {}  # bytes, by what is read
     overflow: Literal["ignore", "raise"] = "ignore"  # what numpy does at an overflow in an interpreted kernel
@@ -45,8 +49,9 @@ def expect_work(size: int, of: object = None) -> None:
     """
     Process.expected[object() if of is None else of] = size
     if not Process.fixed:
-        small = sum(Process.expected.values()) <= SMALL_BYTES
-        Process.mode = Mode.INTERPRETED if small else Mode.COMPILED
+        whole = sum(Process.expected.values())
+        Process.mode = Mode.INTERPRETED if whole <= SMALL_BYTES else Mode.COMPILED
+        Process.tiny = whole <= TINY_BYTES
 
 
 def expect_files(paths: Iterable[str | Path]) -> None:
@@ -61,6 +66,11 @@ def are_interpreted() -> bool:
     return Process.mode is Mode.INTERPRETED
 
 
+def stay_interpreted() -> bool:
+    """Return whether kernels are interpreted even if numba's cache has them: until that took as long as to load it."""
+    return Process.fixed or (Process.tiny and Process.seconds < LOADING_SECONDS)
+
+
 def set_mode(mode: Mode | None, *, overflow: Literal["ignore", "raise"] = "ignore") -> None:
     """
     Fix how kernels run, whatever numba's cache has.
@@ -70,6 +80,7 @@ def set_mode(mode: Mode | None, *, overflow: Literal["ignore", "raise"] = "ignor
         overflow: What numpy does at an overflow in an interpreted kernel; for tests.
     """
     Process.fixed, Process.overflow = mode is not None, overflow
+    Process.tiny, Process.seconds = False, 0.0
     Process.expected.clear()
     Process.mode = mode or Mode.COMPILED
 

@@ -129,13 +129,11 @@ class Side:
         for name, columns in self.tables.items():
             types = b"".join(LONGLONG if "BIGINT" in each else LONG for each in columns)
             nullable = [place for place, each in enumerate(columns) if "NOT NULL" not in each]
-            body = table_map_body(
-                types, table_id=_table_id(name), database=b"d", table=name.encode(), nullable=nullable
-            )
+            body = table_map_body(types, table_id=table_id(name), database=b"d", table=name.encode(), nullable=nullable)
             yield TABLE_MAP, self.server_id, body
 
 
-def _table_id(name: str) -> int:
+def table_id(name: str) -> int:
     return 100 + sum(name.encode())
 
 
@@ -245,20 +243,25 @@ class Maker:
             b"".join(images),
             len(columns),
             [every] * len(images),
-            table_id=_table_id(name),
+            table_id=table_id(name),
             extra=extra(self.transactions),
         )
         return code, body
 
     def _image(self, columns: Columns, number: int) -> bytes:
-        nulls, payloads = 0, b""
-        for place, column in enumerate(columns):
-            value = number if place == 0 else self.chance.choice(VALUES if "BIGINT" in column else (None, 7))
-            if value is None:
-                nulls |= 1 << place
-            else:
-                payloads += value.to_bytes(8 if "BIGINT" in column else 4, "little")
-        return nulls.to_bytes((len(columns) + 7) // 8, "little") + payloads
+        chosen = (self.chance.choice(VALUES if "BIGINT" in column else (None, 7)) for column in columns[1:])
+        return image_of(columns, [number, *chosen])
+
+
+def image_of(columns: Columns, values: Sequence[int | None]) -> bytes:
+    """Return the bytes of a row image with all columns."""
+    nulls, payloads = 0, b""
+    for place, (column, value) in enumerate(zip(columns, values, strict=True)):
+        if value is None:
+            nulls |= 1 << place
+        else:
+            payloads += value.to_bytes(8 if "BIGINT" in column else 4, "little")
+    return nulls.to_bytes((len(columns) + 7) // 8, "little") + payloads
 
 
 def write_logs(

@@ -23,7 +23,7 @@ from conflict.history.ingestion.plan import Plan
 from conflict.history.ingestion.segments import SegmentRecord
 from conflict.history.model import DefinitionChange
 from conflict.history.reading import kept_changes, placed_changes
-from conflict.history.run import Run, TableNumbers
+from conflict.history.run import KeptAlone, Run, TableNumbers
 from ndb_formats.errors import SchemaError, WrongKeyError
 from ndb_formats.types.column_types import WireType
 
@@ -32,6 +32,7 @@ __all__ = [
     "changes_that_count",
     "definition_changes",
     "extended",
+    "files_kept_alone",
     "kept_segments",
     "refuse_moved_steps",
     "refuse_other_statements",
@@ -50,6 +51,22 @@ def definition_changes(run: Run, manifest: Manifest) -> dict[str, list[Definitio
                 before = [facts.last_epoch for facts in segments[:place] if facts.last_epoch]
                 changes[name].append(DefinitionChange(before[-1] if before else 0, step))
     return placed_changes(run.links, changes) if run.definitions else changes
+
+
+def files_kept_alone(run: Run, held: Manifest) -> dict[str, KeptAlone]:
+    """Return, by cluster, the files that a History has read and that are not given any more, if there are any."""
+    if held.segments.keys() != run.links.server_ids.keys():
+        return {}  # of other clusters
+    changes, found = definition_changes(run, held), dict[str, KeptAlone]()
+    for cluster in run.clusters:
+        known, given = held.files[cluster.name], [str(file) for file in cluster.files]
+        files = tuple(file for file in known if file not in given)
+        if files:
+            read = (facts.last_epoch for facts in held.segments[cluster.name] if facts.file in files)
+            statements = tuple(each for each in changes[cluster.name] if each.step.file in files)
+            in_front = len(cluster.servers) == 1 and known[: len(files) + 1] == (*files, given[0])
+            found[cluster.name] = KeptAlone(files, max(read, default=0), statements, in_front)
+    return found
 
 
 def changes_that_count(run: Run, manifest: Manifest) -> dict[str, list[DefinitionChange]]:

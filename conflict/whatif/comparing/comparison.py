@@ -25,7 +25,7 @@ from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.ingestion.plan import files_document
 from conflict.history.log_files import check_log_files
 from conflict.history.run import Run, TableNumbers
-from conflict.pipeline import run_of, spark_workers
+from conflict.pipeline import spark_workers
 from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.doubts import Doubt, doubts_of
@@ -42,6 +42,7 @@ from conflict.runs.columnar_run import (
 from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import ingest
 from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.run_inputs import run_of
 from conflict.runs.runner import ResolveOptions, Runner, in_threads
 from conflict.runs.settled_by_reference import SETTLED, settle_by_reference
 from conflict.shown_text import listed
@@ -314,14 +315,15 @@ def _compared(
             history.delete()
     if any(cause.kind is CauseKind.TRANSACTION_IDS for cause in resolved.likely_causes):
         found = [each if isinstance(each, str) else each.without_transactions() for each in found]
-    sizes, cut = _sizes(run, progress)
+    # Of files that are not given any more, the sizes are in no History.
+    sizes, cut = (None, ()) if run.kept_alone else _sizes(run, progress)
     rows = [
         ComparedPair(
             pair.policy.name,
             recorded if pair.binlog_type is None else str(pair.binlog_type),
             None if isinstance(each, str) else each,
             each if isinstance(each, str) else None,
-            _bytes(sizes, pair.binlog_type),
+            None if sizes is None else _bytes(sizes, pair.binlog_type),
             used=pair.policy.configured and pair.binlog_type is None,
             caveat=caveat_of(pair, run.setups.first),
         )

@@ -9,7 +9,6 @@ import pytest
 import conflict
 from conflict.config.run_file import RunFile
 from conflict.conformance.case import ConflictCase
-from conflict.pipeline import run_of
 from conflict.repairing.ended_run import EndedRun, ended_as
 from conflict.repairing.lost_changes import lost_changes
 from conflict.repairing.planning import REAPPLY, Planned, Wanted, planned
@@ -17,6 +16,7 @@ from conflict.repairing.reapply import lost_in_history
 from conflict.repairing.winners import rules_of
 from conflict.result import Result
 from conflict.results.conflicts import ALL
+from conflict.runs.run_inputs import run_of
 from tests.conflict.repairing.continued_logs import continued
 from tests.conflict.repairing.test_repair import folders
 from tests.corpora import RECORDINGS

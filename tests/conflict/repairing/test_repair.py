@@ -14,7 +14,6 @@ from conflict.config.configuration import Span
 from conflict.config.run_file import RunFile
 from conflict.conformance.case import ConflictCase
 from conflict.errors import ConfigurationError, HistoryError
-from conflict.pipeline import run_of
 from conflict.repairing import ended_run
 from conflict.repairing.ended_run import EndedRun, ended_as
 from conflict.repairing.equal import equal_rows
@@ -28,6 +27,7 @@ from conflict.repairing.statements import RepairedRow
 from conflict.repairing.winners import Rule, rules_of
 from conflict.result import Result
 from conflict.results.conflicts import ALL
+from conflict.runs.run_inputs import run_of
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO, RECORDINGS, SHARED

@@ -28,7 +28,9 @@ from ndb_formats.columnar.kernel import (
     wrapping_product,
 )
 from ndb_formats.columnar.kernel_mode import (
+    LOADING_SECONDS,
     SMALL_BYTES,
+    TINY_BYTES,
     Mode,
     Process,
     are_interpreted,
@@ -62,6 +64,24 @@ def test_small_work_is_interpreted_until_it_has_grown():
     assert are_interpreted()
     expect_work(1)
     assert not are_interpreted()
+
+
+def test_tiny_work_does_not_load_what_is_compiled(monkeypatch: pytest.MonkeyPatch):
+    """It does when interpreted kernels have taken as long as that, or work has grown; what is loaded stays."""
+
+    monkeypatch.setattr(Kernel, "_is_cached", lambda _: True)
+    monkeypatch.setattr(Kernel, "form", lambda _, mode: mode.name.lower)
+    first, second, third = (kernel(lambda: None) for _ in range(3))
+    expect_work(TINY_BYTES, of="a log")
+    assert first() == "interpreted"
+    assert 0 < Process.seconds < LOADING_SECONDS
+    Process.seconds = LOADING_SECONDS
+    assert first() == "compiled"
+    Process.seconds = 0.0
+    assert (first(), second()) == ("compiled", "interpreted")
+    expect_work(1)
+    assert are_interpreted()  # what is not compiled
+    assert third() == "compiled"
 
 
 def test_files_count_with_their_size(tmp_path: Path):
