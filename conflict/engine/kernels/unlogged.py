@@ -45,10 +45,54 @@ def fits(before, state):
     return state != MISSING and (not alike or before == state)
 
 
+class _Known(NamedTuple):
+    """
+    What is known of rows, of what the cluster did itself and of what its applier did. uint64, shape (2, rows).
+
+    Attributes:
+        state: Digest of the row afterwards.
+        at: The last own epoch before that says something; `NEVER` for none.
+        now: Digest after the last event of this epoch.
+        seen: The last own epoch that says something, this one too.
+    """
+
+    state: UInt64
+    at: UInt64
+    now: UInt64
+    seen: UInt64
+
+
+@inlined
+def fits_known(before, key, known):
+    """Whether a change can follow what earlier epochs say of its row; so it can if they say nothing."""
+    newest = max(known.at[0, key], known.at[1, key])
+    here = known.at[0, key] == newest and fits(before, known.state[0, key])
+    there = known.at[1, key] == newest and fits(before, known.state[1, key])
+    return newest == NEVER or here or there
+
+
+@inlined
+def look_at_own(own, events, epoch, known, found):
+    """Look at the own changes of an epoch, given what the applier did in it."""
+    for event in range(events[0], events[1]):
+        key, before = own.key[event], own.before[event]
+        if own.after[event] == BREAK:
+            known.at[0, key], known.at[1, key], known.seen[0, key] = NEVER, NEVER, NEVER
+            continue
+        follows = fits(before, known.now[0, key]) if known.seen[0, key] == epoch else fits_known(before, key, known)
+        beside = known.seen[1, key] == epoch and fits(before, known.now[1, key])
+        if before != UNTOLD and not follows and not beside:
+            found[key] = True
+        known.now[0, key], known.seen[0, key] = own.after[event], epoch
+
+
 @kernel
 def suspected_rows(own: RowStates, applied: RowStates, rows: int) -> Bool:
     """
-    Return the rows whose last state in an earlier epoch is not the one that a change finds.
+    Return the rows of which something does not follow from what the log says of them before.
+
+    They are more than those that were changed without a log: of several operations that an epoch apply had on a row,
+    the last one is looked at alone, and it is not known how many the other cluster sent.
 
     Args:
         own: The own changes.
@@ -58,27 +102,34 @@ def suspected_rows(own: RowStates, applied: RowStates, rows: int) -> Bool:
     Returns:
         Which rows they are. Shape (rows,).
     """
-    found = np.zeros(rows, np.bool_)
-    state, at = np.zeros((2, rows), np.uint64), np.zeros((2, rows), np.uint64)
+    found, times = np.zeros(rows, np.bool_), np.zeros(rows, np.int32)
+    shape = (2, rows)
+    known = _Known(
+        np.zeros(shape, np.uint64), np.zeros(shape, np.uint64), np.zeros(shape, np.uint64), np.zeros(shape, np.uint64)
+    )
     first, second = 0, 0
     while first < len(own.key) or second < len(applied.key):
         mine = second == len(applied.key) or (first < len(own.key) and own.epoch[first] <= applied.epoch[second])
-        if mine:
-            key, epoch, before, after = own.key[first], own.epoch[first], own.before[first], own.after[first]
-            first += 1
-        else:
-            key, epoch = applied.key[second], applied.epoch[second]
-            before, after = applied.before[second], applied.after[second]
+        epoch = own.epoch[first] if mine else applied.epoch[second]
+        begun = first, second
+        while second < len(applied.key) and applied.epoch[second] == epoch:
+            key = applied.key[second]
+            times[key] = times[key] + 1 if known.seen[1, key] == epoch else 1
+            known.now[1, key], known.seen[1, key] = applied.after[second], epoch
             second += 1
-        if after == BREAK:
-            at[0, key], at[1, key] = NEVER, NEVER
-            continue
-        newest = max(at[0, key], at[1, key])
-        if before != UNTOLD and newest != NEVER:
-            here = at[0, key] == newest and fits(before, state[0, key])
-            there = at[1, key] == newest and fits(before, state[1, key])
-            if not here and not there:
+        while first < len(own.key) and own.epoch[first] == epoch:
+            first += 1
+        look_at_own(own, (begun[0], first), epoch, known, found)
+        for event in range(begun[1], second):
+            key, before = applied.key[event], applied.before[event]
+            alone = times[key] == 1 and known.seen[0, key] != epoch
+            if alone and before != UNTOLD and not fits_known(before, key, known):
                 found[key] = True
-        side = 0 if mine else 1
-        state[side, key], at[side, key] = after, epoch
+        for event in range(begun[0], first):
+            key = own.key[event]
+            if known.seen[0, key] == epoch:
+                known.state[0, key], known.at[0, key] = known.now[0, key], epoch
+        for event in range(begun[1], second):
+            key = applied.key[event]
+            known.state[1, key], known.at[1, key] = known.now[1, key], epoch
     return found
