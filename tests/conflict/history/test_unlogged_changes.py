@@ -7,12 +7,16 @@ from pathlib import Path
 from random import Random
 
 import attrs
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from conflict.config.configuration import LoggingServer
 from conflict.conformance.case import ConflictCase, find_recordings
 from conflict.engine.columnar.unlogged_rows import UnloggedRows
+from conflict.engine.kernels.unlogged import UNTOLD, RowStates, suspected_rows
 from conflict.explaining.explainer import Explainer
 from conflict.history.definitions_over_time import make_run
 from conflict.history.epochs import BinlogEpoch
@@ -30,10 +34,12 @@ from conflict.runs.ingest_job import ingest
 from conflict.runs.resolve_run import part_of_log
 from conflict.runs.runner import in_threads
 from ndb_formats.binlog_reader import read_events
+from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.constants import EventType
 from ndb_formats.events.header import decode_format_description
 from ndb_formats.writing.event_stream import EventStream
 from tests.corpora import RECORDINGS
+from tests.examples import examples
 
 HIDDEN = RECORDINGS / "operations/hidden_changes"
 FULL, OTHER, KEY_ALONE = 1 << 32 | 5, 1 << 32 | 6, 2 << 32 | 5  # digests: two values of all columns, and the key
@@ -212,3 +218,37 @@ def test_in_large_logs_the_rows_alone_are_looked_at(tmp_path: Path, monkeypatch:
     assert (local.engine, local.unlogged_followed, local.summary.careful) == ("", True, {"unlogged": 1})
     for figure in ("counters", "counter_ranges", "differing_rows", "contradicted", "rows"):
         assert getattr(local.summary, figure) == getattr(reference.summary, figure)
+
+
+Event = tuple[int, int, bool, int, int]  # epoch, row, whether it is an own change, and digests before and after
+_DIGESTS = st.sampled_from([int(MISSING), FULL, OTHER, KEY_ALONE])
+_EVENTS = st.lists(
+    st.tuples(st.integers(1, 4), st.integers(0, 1), st.booleans(), st.one_of(st.just(int(UNTOLD)), _DIGESTS), _DIGESTS),
+    max_size=12,
+)
+
+
+def row_states(events: Sequence[Event]) -> RowStates:
+    """Return events as the kernel takes them; what an applier did tells of the row before if it refreshed it."""
+    columns = [(key, epoch, before, after) for epoch, key, _, before, after in events]
+    key, epoch, before, after = np.array(columns, np.uint64).reshape(-1, 4).T.copy()
+    return RowStates(*each_read_only(key.astype(np.int32), epoch, before, after))
+
+
+@examples(300)
+@given(_EVENTS)
+def test_every_row_that_shows_a_change_is_suspected(given_events: list[Event]) -> None:
+    """The kernel leaves out no row of which the log shows a change without a log."""
+    events = sorted(given_events, key=lambda event: event[0])
+    ours, theirs = ([each for each in events if each[2] is mine] for mine in (True, False))
+    theirs = [(*each[:3], each[4] if each[3] != UNTOLD else int(UNTOLD), each[4]) for each in theirs]
+    suspects = suspected_rows(row_states(ours), row_states(theirs), 2)
+    for row in (0, 1):
+        states = [
+            LoggedState((epoch, 0), mine, (place,), None if before == UNTOLD else before, after)
+            for place, (epoch, key, mine, before, after) in enumerate(
+                sorted([*ours, *theirs], key=lambda each: each[0])
+            )
+            if key == row
+        ]
+        assert suspects[row] or not [*unlogged_of_row(states)]
