@@ -198,8 +198,8 @@ def _options(name: str, own: LogFacts, facts: Mapping[str, LogFacts]) -> Iterato
             (),
             f"The binlog of {name} shows no change of its applier.",
             (CauseKind.REPLICA_UPDATES, CauseKind.FUNCTION, CauseKind.ROLE, CauseKind.FILES),
-            "log_replica_updates was OFF there; the applier did not run; it came to nothing with all that it received, "
-            "by its conflict function and role; its last file is missing",
+            "log_replica_updates was OFF there; the applier did not run, or skipped all that would show; it came to "
+            "nothing with all that it received, by its conflict function and role; its last file is missing",
         )
 
 
