@@ -27,8 +27,8 @@ Setups = Mapping[str, Mapping[str, TableSetup]]
 _REFRESHES = (Effect.REFRESHED.name, Effect.REFRESHED_ABSENT.name)
 _CHANGES = (Effect.CHANGED.name, Effect.DELETED.name)
 _GIVE = (
-    "ndb-conflict init, given the binlogs, finds which by trial; conflict_fn in the run file, --conflict-fn "
-    "'TABLE=FUNCTION' or --ndb-replication FILE says it"
+    "init, given the binlogs, finds which by trial; conflict_fn in the run file, --conflict-fn 'TABLE=FUNCTION' or "
+    "--ndb-replication FILE says it"
 )
 _IN_FORCE = f"another conflict function was in force ({_GIVE})"
 _WORDS = {

@@ -43,7 +43,9 @@ def test_only_the_reader_touches_the_world():
     """No module besides it, what fetches files, and what finds a folder for compiled code, opens files or sockets."""
     for path in MODULES:
         if path.name not in ("binlog_reader.py", "stored.py", "compiled_cache.py"):
-            assert roots(path) & WORLD == set(), path
+            # How long interpreted kernels took decides whether compiled ones are loaded.
+            allowed = {"time"} if path.name == "kernel.py" else set()
+            assert roots(path) & WORLD == allowed, path
             nodes = ast.walk(ast.parse(path.read_text("utf-8")))
             assert {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}.isdisjoint(
                 {"open", "print", "input"}

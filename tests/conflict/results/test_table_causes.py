@@ -85,7 +85,7 @@ def test_no_function_is_said_before_a_missing_file() -> None:
     assert cause.tables == ("d.t", "d.u")
     assert cause.sentence == (
         "No conflict function is given, and A did not apply all that it received. Cannot tell which of: a conflict "
-        "function was in force that is not given (ndb-conflict init, given the binlogs, finds which by trial; "
+        "function was in force that is not given (init, given the binlogs, finds which by trial; "
         "conflict_fn in the run file, --conflict-fn 'TABLE=FUNCTION' or --ndb-replication FILE says it); a file, or "
         "some events, are missing (give all binlog files of both servers; changes under sql_log_bin=0 are in none); "
         "the PRIMARY KEY is not the one that the definition says (--schema, schema in the run file)."
