@@ -64,6 +64,11 @@ class FunctionsOverTime:
                 found.append(function)
         return found
 
+    def text(self, cluster: str, table: str) -> str | None:
+        """Return the function of a table as text; where it changes, one after the other; None if there is none."""
+        texts = ["none" if each is None else str(each) for each in self.ever(cluster, table)]
+        return None if texts in ([], ["none"]) else ", later by ".join(texts)
+
     def _since(self, cluster: str, table: str) -> Iterator[tuple[Moment, ConflictFunction | None]]:
         """Yield from when on which function is in force; while there is no such table, none changes."""
         setup = self.start.get(cluster, {}).get(table)
