@@ -31,12 +31,10 @@ from conflict.whatif.comparing.bucket_figures import written_in
 from conflict.whatif.comparing.known_part import (
     DecidedBucket,
     KnownPart,
-    SettledRows,
-    Unsure,
-    UnsureFindings,
     find_known_part,
     find_unsure,
 )
+from conflict.whatif.comparing.unsure_transactions import SettledRows, Unsure, UnsureFindings
 from tests.conflict.cut_histories import from_middle
 from tests.conflict.random_histories import BINLOG_TYPES, ROLES, SETTINGS, USUAL_ROLES, configuration, make_history
 from tests.examples import examples
