@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from conflict.config.definitions import DefinitionStep, TableVersion
-from conflict.history.model import DefinitionChange
 from conflict.history.run import Run
+from conflict.history.timeline import DefinitionChange
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.table_setup import TableSetup
 from conflict.shown_text import one_line

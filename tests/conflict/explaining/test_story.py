@@ -16,7 +16,7 @@ from conflict.explaining.short_story import answer_of, parting_of
 from conflict.explaining.story import StoryEnd
 from conflict.explaining.telling import StorySoFar, tell
 from conflict.explaining.transactions_in_conflict import ConflictEpoch, trees_of
-from conflict.history.model import Origin, RowChange
+from conflict.history.timeline import Origin, RowChange
 from conflict.results.layout import OUTCOMES
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.create_table import parse_create_table

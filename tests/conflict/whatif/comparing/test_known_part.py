@@ -19,8 +19,9 @@ from conflict.engine.kernels.records import packed_changes
 from conflict.history.grid.epoch_files import read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.writer import write_history
-from conflict.history.model import EpochApply, History
+from conflict.history.model import History
 from conflict.history.run import Run
+from conflict.history.timeline import EpochApply
 from conflict.results.layout import ResultOptions
 from conflict.rules.replication_table import Role
 from conflict.runs.resolve_job import run_of_part
