@@ -31,7 +31,8 @@ from conflict.engine.kernels.arrays import (
 )
 from conflict.engine.kernels.dependencies import dependent_groups
 from conflict.engine.kernels.fold import Folded
-from conflict.engine.kernels.known_rows import Decided, Found, Unshown, find_known
+from conflict.engine.kernels.known_row_records import Decided, Found, Unshown
+from conflict.engine.kernels.known_rows import find_known
 from conflict.engine.kernels.lost_changes import LostChanges, TimedDecisions, Written, lost_changes, whole_images
 from conflict.engine.kernels.records import Changes, packed_schedule
 from conflict.history.model import Start
