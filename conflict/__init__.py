@@ -38,6 +38,7 @@ from conflict.surroundings import allow_missing_ssl
 from ndb_formats.compiled_cache import provide_cache
 
 if TYPE_CHECKING:
+    from conflict.binlogs import decode, sizes
     from conflict.checking.check import Report
     from conflict.config.run_file import RunFile, load_run_file
     from conflict.decoding.binlog_table import BinlogTable, read_binlog
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from conflict.simulations import simulate, sweep, workload
     from conflict.spark.data_source import register
     from conflict.spark.session import spark_session
-    from conflict.studies import conflicts, decode, explain, explain_differences, lost, report, sizes
+    from conflict.studies import conflicts, explain, explain_differences, lost, report
     from conflict.whatif.comparing.comparison import Comparison
 
 __all__ = [
@@ -101,8 +102,9 @@ _MODULES = {
     "conflict.library": ("check", "compare", "ingest", "resolve"),
     "conflict.operations": ("channel", "repair"),
     "conflict.result": ("Result", "read_result"),
+    "conflict.binlogs": ("decode", "sizes"),
     "conflict.simulations": ("simulate", "sweep", "workload"),
-    "conflict.studies": ("conflicts", "decode", "explain", "explain_differences", "lost", "report", "sizes"),
+    "conflict.studies": ("conflicts", "explain", "explain_differences", "lost", "report"),
 }
 
 

@@ -35,7 +35,7 @@ from conflict.config.arguments import (
     no_progress,
 )
 from conflict.config.option_values import Moment, known_name, path_of, seconds_of, words_of
-from conflict.config.text_file import place_of
+from conflict.config.text_file import places_of
 from conflict.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -386,7 +386,7 @@ def run_of(
     from conflict.config.run_file import RunFile, load_run_file
     from conflict.discovery.additions import Additions
 
-    given = [each for source in sources for each in ([source] if isinstance(source, RunFile) else _paths(source))]
+    given = [each for source in sources for each in ([source] if isinstance(source, RunFile) else places_of(source))]
     if not given:
         message = "give a run file, or the binlogs of both clusters"
         raise ConfigurationError(message)
@@ -421,8 +421,3 @@ def draft_of(binlogs: Sequence[Path], additions: Additions, path: Path, progress
     from conflict.whatif.in_force.found import find_functions
 
     return draft_run(binlogs, additions, path, lambda configuration: find_functions(configuration, progress))
-
-
-def _paths(given: Path | str | Iterable[Path | str]) -> list[Path]:
-    """Return the paths of a source: a list of them is as good as the paths one by one."""
-    return [place_of(each) for each in ([given] if isinstance(given, Path | str) else given)]

@@ -1,10 +1,10 @@
 """
-What Python users and commands call about logs and results: decode, sizes, conflicts, why a row ended so, a page of all.
+What Python users and commands call about results: conflicts, what was lost, why a row ended so, a page of all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,24 +14,21 @@ import attrs
 from conflict.config.arguments import (
     DATETIME,
     SERVER,
-    SchemaAt,
+    Paths,
     StageProgress,
-    Temporals,
     Typed,
     answering,
     no_progress,
 )
 from conflict.config.option_values import By, Moment, moment_of, path_of, words_of
-from conflict.config.text_file import place_of
+from conflict.config.text_file import place_of, places_of
 from conflict.errors import ConfigurationError
-from ndb_formats.constants import DEFAULT_EVENT_SIZE
 from ndb_formats.errors import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from conflict.config.run_file import RunFile
-    from conflict.decoding.binlog_table import BinlogTable
     from conflict.explaining.story import Story
     from conflict.observing.differences import Compared
     from conflict.repairing.lost import LostChanges
@@ -39,12 +36,9 @@ if TYPE_CHECKING:
     from conflict.result import Result
     from conflict.results.conflicts import Chosen, Totals
     from conflict.results.doubts import Doubt
-    from conflict.whatif.sizing.measured_log import MeasuredLog
 
-__all__ = ["CountedConflicts", "conflicts", "decode", "explain", "explain_differences", "lost", "report", "sizes"]
+__all__ = ["CountedConflicts", "conflicts", "explain", "explain_differences", "lost", "report"]
 
-Paths = Path | str | Iterable[Path | str]
-_FILES = Typed("FILES...", "Binlogs, in order: files, folders; or a run file.")
 _RESULT, _RESULTS = Typed("RESULT", "Folder that resolve wrote."), Typed("RESULT...")
 _RESULT_OR_RUN = Typed("RESULT", "Folder that resolve wrote; or a run file, which is resolved.")
 _TABLE = Typed("TABLE")
@@ -55,116 +49,6 @@ _EXCEPTION = Typed(
     "Explain the N-th exceptions row, or the one with this primary key: server_id,source_server_id,source_epoch,count; "
     "with --table, of that table.",
 )
-
-
-def decode(
-    files: Paths,
-    table: str | None = None,
-    *,
-    schema: Annotated[Path | str | None, Typed(is_file=True)] = None,
-    schema_at: SchemaAt | str = "start",
-    temporals: Temporals | str = "typed",
-    start_epoch: int = 0,
-    stop_epoch: int | None = None,
-    start_datetime: Moment | None = None,
-    stop_datetime: Moment | None = None,
-    server_id: str | int | Iterable[int] | None = None,
-    transaction: str | int | Iterable[int] | None = None,
-    key: Mapping[str, object] | None = None,
-) -> BinlogTable:
-    """
-    Return the row changes of binlog files; `conflict.read_binlog` with the names of the command ``decode``.
-
-    Args:
-        files: As for `conflict.read_binlog`, as are the others but for their names.
-        table: ``database.table``; all tables without it.
-        schema: CREATE TABLE statements, for column names.
-        schema_at: When in the log the schema held.
-        temporals: CSV, Parquet: dates and timestamps as such, or as text.
-        start_epoch: First NDB epoch.
-        stop_epoch: Last NDB epoch of each server.
-        start_datetime: First moment: a datetime, or a text such as ``2026-01-31T08:00:00+01:00``; UTC without an
-            offset.
-        stop_datetime: Moment to stop before.
-        server_id: Changes first made there.
-        transaction: This NDB transaction id.
-        key: Values of columns.
-
-    Raises:
-        ConfigurationError: A path is missing or holds no binlog, or an argument cannot be used.
-    """
-    from conflict.decoding.binlog_table import read_binlog
-
-    return read_binlog(
-        files,
-        table,
-        schema=schema,
-        schema_at=schema_at,
-        temporals=temporals,
-        start_epoch=start_epoch,
-        stop_epoch=stop_epoch,
-        start_time=start_datetime,
-        stop_time=stop_datetime,
-        server_ids=server_id or (),
-        transactions=transaction or (),
-        key=key,
-    )
-
-
-def _sizes_of(found: MeasuredLog) -> dict[str, Any]:
-    if found.cuts:
-        raise found.cuts[0]
-    return found.document()
-
-
-@answering(_sizes_of)
-def sizes(
-    files: Annotated[Paths, _FILES],
-    *,
-    schema: Annotated[Path | str | None, Typed(is_file=True)] = None,
-    ndb_replication: Path | str | None = None,
-    row_event_max_size: Annotated[int, Typed(at_least=256)] = DEFAULT_EVENT_SIZE,
-    inexact_keys: bool = False,
-    force: bool = False,
-    plot: Path | str | None = None,
-    progress: StageProgress = no_progress,
-) -> MeasuredLog:
-    """
-    Return how many bytes a log would take in every format; as the command ``sizes``.
-
-    Args:
-        files: Binlogs, in order: files, folders, index files, patterns; or a run file.
-        schema: CREATE TABLE statements, for keys and defaults.
-        ndb_replication: Rows of mysql.ndb_replication: sizes with the binlog type that each gives its table.
-        row_event_max_size: binlog_row_event_max_size of the server.
-        inexact_keys: As for `resolve`.
-        force: As for `resolve`.
-        plot: Draw a chart: FILE.png or FILE.svg.
-        progress: As for `resolve`.
-
-    Returns:
-        The document of ``--json``. Bytes of a format with ``rows_lacking_values`` are lower bounds.
-
-    Raises:
-        ConfigurationError: A file is given twice, or no table's definition is known.
-        CutFileError: A file ends inside an event; a chart shows what comes before.
-    """
-    from conflict.decoding.staging import check_output
-    from conflict.discovery.logs import log_source
-    from conflict.reporting.kinds.sizes import draw_sizes
-    from conflict.telling.drawing import check_chart_file
-    from conflict.whatif.sizing.measured_log import configured_types, measured_log
-
-    given, definitions_file, rows, chart = _paths(files), path_of(schema), path_of(ndb_replication), path_of(plot)
-    source = log_source(given, definitions_file)
-    check_output(chart, [*source.files, definitions_file, rows], force=force)
-    check_chart_file(chart)
-    definitions = source.definitions_at_start(inexact_keys=inexact_keys)
-    types = configured_types(rows, source.files, definitions)
-    found = attrs.evolve(measured_log(source.files, definitions, row_event_max_size, progress), types=types)
-    if chart is not None:
-        draw_sizes(found.document(), chart)
-    return found
 
 
 @attrs.frozen(eq=False)
@@ -438,7 +322,7 @@ def report(
     from conflict.reporting.report import write_figures, write_page
     from conflict.results.files import check_target, whole_or_not_at_all
 
-    paths, page, folder = _paths(results), Path(out), path_of(figures)
+    paths, page, folder = places_of(results), Path(out), path_of(figures)
     check_output(page, paths, force=force)
     refuse_same_output(page, folder)
     target = None if folder is None else Folder(str(folder.absolute()))
@@ -450,7 +334,3 @@ def report(
             write_figures(work, parts)
     write_page(page, title, parts)
     return page, parts
-
-
-def _paths(given: Paths) -> list[Path]:
-    return [place_of(each) for each in ([given] if isinstance(given, Path | str) else given)]

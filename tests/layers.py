@@ -48,6 +48,7 @@ LAYERS = {
         "repairing",
         "reporting",
         "simulations",
+        "binlogs",
         "studies",
         "operations",
         "cli",

@@ -25,9 +25,10 @@ from conflict.history.epochs import AppliedEpoch
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import CHANGES, IMAGES, KEYS, keys_part
 from conflict.history.grid.writer import bucket_of, identity_of
-from conflict.history.model import Cluster, EpochApply, History, RowChange, Transaction
+from conflict.history.model import Cluster, History
 from conflict.history.scheduling.schedule import place_applies
 from conflict.history.scheduling.summaries import Summary
+from conflict.history.timeline import EpochApply, RowChange, Transaction
 from conflict.rules.functions import FUNCTIONS
 from ndb_formats.events.row_image import put_image
 from ndb_formats.events.rows_event import Operation

@@ -12,8 +12,9 @@ from conflict.history.grid.epoch_files import read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest, read_manifest
 from conflict.history.grid.schemas import CHANGES, IMAGES, KEYS, keys_part, part
-from conflict.history.model import Cluster, History, Origin, RowChange, Transaction, timeline_of
+from conflict.history.model import Cluster, History
 from conflict.history.run import Run
+from conflict.history.timeline import Origin, RowChange, Transaction, timeline_of
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.row_image import RowImage, RowLayout, take_image
 from ndb_formats.events.rows_event import ConflictFlag, Operation

@@ -9,7 +9,7 @@ name, the type and the docstring of an argument do not say of its option stands 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -31,6 +31,7 @@ __all__ = [
     "ConflictFns",
     "DeploymentPolicy",
     "OnMissing",
+    "Paths",
     "RepairRules",
     "ResolveEngine",
     "SchemaAt",
@@ -46,6 +47,8 @@ __all__ = [
 ConflictFns = Mapping[str, str] | str | Sequence[str]
 # Rules of `repair` as users give them: by table or pattern; as texts such as `shop.*=newest`; or the name of a file.
 RepairRules = Mapping[str, str] | str | Sequence[str]
+# Files and folders as users give them: one, or several.
+Paths = Path | str | Iterable[Path | str]
 
 
 class ResolveEngine(StrEnum):

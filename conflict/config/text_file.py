@@ -9,7 +9,7 @@ So is a folder that a command wrote, where something else is wanted.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,16 @@ from conflict.errors import ConfigurationError
 from ndb_formats.errors import FormatError
 from ndb_formats.stored import ADDRESS, Stored, path_of, storage
 
-__all__ = ["located", "parsed_toml", "place_of", "plain_path", "read_text", "refuse_address", "what_commands_wrote"]
+__all__ = [
+    "located",
+    "parsed_toml",
+    "place_of",
+    "places_of",
+    "plain_path",
+    "read_text",
+    "refuse_address",
+    "what_commands_wrote",
+]
 
 # By files that tell it from others: what a folder is that a command wrote, and which commands read it.
 _WRITTEN = (
@@ -71,6 +80,11 @@ def place_of(given: Path | str, what: str = "the path") -> Path:
         message = f"{what} is {address}, which cannot be opened here: {' '.join(str(error).split())}; {_KNOWN}"
         raise ConfigurationError(message) from error
     return path.anew()
+
+
+def places_of(given: Path | str | Iterable[Path | str]) -> list[Path]:
+    """Return the paths of what is given as one or as several; see `place_of`."""
+    return [place_of(each) for each in ([given] if isinstance(given, Path | str) else given)]
 
 
 _MOUNTED = {"file:": "give the path itself", "dbfs:": "give what Databricks mounts, as /dbfs/... or /Volumes/..."}

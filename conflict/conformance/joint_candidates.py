@@ -20,7 +20,7 @@ import attrs
 
 from conflict.conformance.open_epochs import NO_GAP, Gap, RecordedEpoch, TrackedOperation, explanations, gap_before
 from conflict.conformance.result_differences import plain_value, recorded_value
-from conflict.history.model import Position
+from conflict.history.timeline import Position
 from conflict.results.model import ClusterResult, Stop
 from conflict.results.open_places import Alternative, OpenEpoch, OpenPlace, OpenSchedule, PossibleRestart
 from ndb_formats.types.values import Value

@@ -17,9 +17,9 @@ from conflict.conformance.joint_candidates import OpenSide, agreeing_results
 from conflict.conformance.open_epochs import RecordedEpoch, TrackedOperation
 from conflict.conformance.result_differences import result_differences, setup_differences
 from conflict.history.grid.folder import Folder
-from conflict.history.model import START, Position
 from conflict.history.reading import read_cluster
 from conflict.history.run import Run
+from conflict.history.timeline import START, Position
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.files import count_rejected, read_applied_epochs, read_rows, read_tracked
 from conflict.results.layout import exceptions_path, rows_folder

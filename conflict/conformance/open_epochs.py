@@ -12,7 +12,7 @@ from itertools import product
 
 import attrs
 
-from conflict.history.model import START, Position
+from conflict.history.timeline import START, Position
 from conflict.results.open_places import JudgedOperation, OpenEpoch, RowAnswer
 from ndb_formats.types.values import Value
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.config.option_values import Moment, is_full_name, known_table, seconds_of, words_of
-from conflict.config.text_file import place_of
+from conflict.config.text_file import place_of, places_of
 from conflict.decoding.inputs import Inputs, opened_inputs
 from conflict.decoding.one_table import fitted_changes, joined_schema
 from conflict.discovery.logs import log_source
@@ -386,7 +386,7 @@ def read_binlog(
         transactions=frozenset(map(int, words_of(transactions))),
         key=tuple((name, str(value)) for name, value in (key or {}).items()),
     )
-    given = [place_of(each) for each in ([files] if isinstance(files, Path | str) else files)]
+    given = places_of(files)
     source = log_source(given, None if schema is None else place_of(schema), at_end=schema_at == "end", unpacks=True)
     found = BinlogTable(
         source.files,

@@ -57,7 +57,7 @@ class EventKind(StrEnum):
 
 @attrs.frozen
 class LogPlace:
-    """Where something stands in a binlog; the attributes are those of `conflict.history.model.Origin`."""
+    """Where something stands in a binlog; the attributes are those of `conflict.history.timeline.Origin`."""
 
     file: str
     position: int

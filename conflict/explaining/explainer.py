@@ -4,7 +4,7 @@ Tells the stories of rows and transactions from a result and the binlogs that it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,8 +16,6 @@ from conflict.config.arguments import StageProgress, no_progress
 from conflict.errors import HistoryError
 from conflict.explaining.asked import (
     EXCEPTIONS_KEY,
-    differing_rows,
-    end_of,
     exceptions_row,
     key_as_it_compares,
     source_of,
@@ -25,32 +23,29 @@ from conflict.explaining.asked import (
     transaction_asked,
 )
 from conflict.explaining.drafts import EventDraft, StoryFacts, drafts_of
-from conflict.explaining.events import place_words, verb
 from conflict.explaining.outcomes import (
     Applied,
-    ConflictEpoch,
     DecidedOperation,
     OpenDecision,
+    applied_again,
     applied_epochs,
     decided,
     of_rows,
     open_decisions,
-    reason_of,
-    trees_of,
+    unlogged_changes,
 )
 from conflict.explaining.replaying import ReplayedStory, judges
 from conflict.explaining.row_changes import RowLog, WantedChanges, WantedRow, read_logs
-from conflict.explaining.sentences import own_reason
+from conflict.explaining.row_ends import differing_rows, end_of
 from conflict.explaining.short_story import answer_of, parting_of
 from conflict.explaining.statements import FunctionsOverTime
-from conflict.explaining.story import Story, Tree
+from conflict.explaining.story import Story
 from conflict.explaining.telling import StorySoFar, tell
+from conflict.explaining.transactions_in_conflict import ConflictReasons
 from conflict.history.run import Run
 from conflict.result import Result
 from conflict.results.conflicts import read_outcomes
 from conflict.results.doubts import Doubt, doubts_from_the_middle
-from conflict.results.layout import UNLOGGED, unlogged_path
-from conflict.rules.decision import Cause
 from conflict.rules.exceptions_table import ExceptionsTable, cause_name
 from conflict.runs.run_inputs import run_of_result
 from conflict.shown_text import listed, short_names
@@ -73,12 +68,11 @@ class Explainer:
     result: Result
     run: Run
     progress: StageProgress = no_progress
-    _epochs: dict[tuple[object, ...], ConflictEpoch] = attrs.field(factory=dict, init=False, repr=False)
-    _functions: FunctionsOverTime = attrs.field(
-        default=attrs.Factory(lambda self: FunctionsOverTime.of(self.run), takes_self=True),
-        init=False,
-        repr=False,
-    )
+    _reasons: ConflictReasons = attrs.field(init=False, repr=False)
+
+    @_reasons.default
+    def _reasons_before_reading(self) -> ConflictReasons:
+        return ConflictReasons(self.result, FunctionsOverTime.of(self.run), self.file_names)
 
     @classmethod
     def of_result(cls, result: Result, progress: StageProgress = no_progress) -> Explainer:
@@ -98,6 +92,10 @@ class Explainer:
     def table_named(self, name: str) -> Table:
         """Return a table by the name that any cluster uses; see `conflict.explaining.asked.table_named`."""
         return table_named(self.tables, self.run.databases.run_name(name))
+
+    @property
+    def _functions(self) -> FunctionsOverTime:
+        return self._reasons.functions
 
     @cached_property
     def applied(self) -> dict[str, list[Applied]]:
@@ -172,25 +170,6 @@ class Explainer:
             table = self.table_named(table).full_name
         rows = [row for row in differing_rows(self.result, self.tables) if table in (None, row[0])]
         return self.rows(rows) if rows else []
-
-    def not_known(self, table: str | None = None) -> list[str]:
-        """Return the tables of which the result does not hold all rows at the end, so that more may differ."""
-        counts, gaps = self.result.run["differing_rows"], self.result.run["not_known"].values()
-        return [
-            name
-            for name, each in self.tables.items()
-            if each.primary_key
-            and table in (None, name)
-            and (counts.get(name, 0) is None or any(any(gap.get(name, {}).values()) for gap in gaps))
-        ]
-
-    def differing_without_key(self, table: str | None = None) -> dict[str, int]:
-        """Return how many rows differ of each table without a primary key, whose rows have no stories."""
-        counts: dict[str, int | None] = self.result.run["differing_rows"]
-        named = {name: count for name, count in counts.items() if count and table in (None, name)}
-        return {
-            name: count for name, count in named.items() if name in self.tables and not self.tables[name].primary_key
-        }
 
     def exception(self, asked: int | str, table: str | None = None) -> Story:
         """
@@ -267,9 +246,9 @@ class Explainer:
             raise HistoryError(message)
         events = tuple(told.events[each - 1] for each in answer_of(told, its_events))
         mine = [each for each in outcomes if (each["source"], each["transaction_id"]) == (source, number)]
-        because, follows = self._trees(mine)
+        because, follows = self._reasons.trees(mine)
         functions = {
-            (cluster, table): self._function_text(cluster, table)
+            (cluster, table): self._functions.text(cluster, table)
             for cluster in self.result.clusters
             for table in dict.fromkeys(event.table for event in events)
         }
@@ -336,9 +315,9 @@ class Explainer:
             None,
         )
         answer = () if number is None else answer_of(told, [number])
-        because, follows = self._trees([] if marked is None else [marked])
-        functions = {(name, table): self._function_text(name, table) for name in logs}
-        notes = (*self._unlogged(row), *self._notes(logs, outcomes))
+        because, follows = self._reasons.trees([] if marked is None else [marked])
+        functions = {(name, table): self._functions.text(name, table) for name in logs}
+        notes = (*unlogged_changes(self.result, row), *self._notes(logs, outcomes))
         story = Story(
             table,
             key,
@@ -383,86 +362,24 @@ class Explainer:
             hears,
             filtered={each.name: self.run.filtered(each) for each in self.run.clusters},
             skipped=frozenset(skipped),
-            again=dict(self._again()),
+            again=applied_again(self.result),
         )
-
-    def _again(self) -> Iterator[tuple[tuple[str, str, int, int], str]]:
-        """Yield which epochs were applied again in a later own epoch, and why."""
-        moved = {
-            (each["applier"], each["source"], epoch): each["source_servers"][1]
-            for each in self.result.run["cutovers"]
-            for epoch in each["applied_again"]
-        }
-        for each in self.result.run["repeated_epochs"]:
-            place = each["applier"], each["source"], each["source_epoch"]
-            if each["first"] != each["epoch"]:
-                set_back = "the replica was set back"
-                yield (
-                    (*place, each["epoch"]),
-                    (f"the channel had moved to server {moved[place]}" if place in moved else set_back),
-                )
 
     def _tell(self, drafts: Sequence[EventDraft], facts: StoryFacts) -> StorySoFar:
         replayed = ReplayedStory.of(self.run, facts, self._starts)
-        return tell(drafts, facts, replayed, reason=self._reason, names=self.file_names)
+        return tell(drafts, facts, replayed, reason=self._reasons.reason, names=self.file_names)
 
     def _take(self, logs: Mapping[str, RowLog]) -> None:
         """Take from binlogs that were read when functions change."""
         changes = {name: log.statements for name, log in logs.items()}
-        self._functions = attrs.evolve(self._functions, changes=changes)
+        functions = attrs.evolve(self._functions, changes=changes)
+        self._reasons = ConflictReasons(self.result, functions, self.file_names)
 
     def _by_epoch(self, cluster: str, table: str) -> bool:
         """Whether a cluster judges a table by epoch at any time."""
         role = next(each.role for each in self.run.clusters if each.name == cluster)
         found = self._functions.ever(cluster, table)
         return any(each is not None and judges(each, role) and each.spec.refreshes for each in found)
-
-    def _function_text(self, cluster: str, table: str) -> str | None:
-        """Return the function of a table; where it changes, one after the other."""
-        texts = ["none" if each is None else str(each) for each in self._functions.ever(cluster, table)]
-        return None if texts in ([], ["none"]) else ", later by ".join(texts)
-
-    def _reason(self, draft: EventDraft) -> str:
-        outcome = draft.decided
-        assert outcome is not None
-        return reason_of(self._epoch_of(outcome), outcome["group"], self._words)
-
-    def _epoch_of(self, outcome: DecidedOperation) -> ConflictEpoch:
-        """Return the transactions in conflict of the epoch of an outcome."""
-        place = (outcome.applier, outcome["source"], outcome["source_epoch"], outcome["epoch"])
-        if place not in self._epochs:
-            self._epochs[place] = ConflictEpoch.read(self.result, outcome)
-        return self._epochs[place]
-
-    def _words(self, outcome: DecidedOperation) -> str:
-        """Return an operation that is in conflict itself, and why, in words."""
-        moment = outcome["epoch"], outcome["group"]
-        function = self._functions.at(outcome.applier, outcome["table"], moment, rejected=True)
-        said = own_reason(outcome, function)
-        place = outcome.place
-        where = "" if place is None else f" ({place_words(place, self.file_names)})"
-        return f"{verb(outcome['operation'])} of {outcome['table']} {outcome['key']}{where}: {said}"
-
-    def _trees(self, outcomes: Iterable[DecidedOperation]) -> tuple[tuple[Tree, ...], tuple[Tree, ...]]:
-        """Return the trees of the transactions in conflict that some outcomes belong to."""
-        because: dict[tuple[object, ...], Tree] = {}
-        follows: list[Tree] = []
-        for each in outcomes:
-            place = (each.applier, each["source"], each["source_epoch"], each["epoch"], each["group"])
-            if each["cause"] == Cause.TRANS_IN_CONFLICT.name and place not in because:
-                because[place], below = trees_of(self._epoch_of(each), each["group"], self._words)
-                follows += below
-        return tuple(because.values()), tuple(follows)
-
-    def _unlogged(self, row: WantedRow) -> Iterator[str]:
-        """Yield where a cluster changed a row without a log."""
-        for name in self.result.run["unlogged_changes"]:
-            for each in self.result.folder.read_table(unlogged_path(name), UNLOGGED).to_pylist():
-                if (each["table"], each["key"]) == row:
-                    yield (
-                        f"{name} {each['change']} the row without a log, between its epochs {each['after_epoch']} and "
-                        f"{each['shown_epoch']}: what the row on {name} was there is not known."
-                    )
 
     def _notes(self, logs: Mapping[str, RowLog], outcomes: Iterable[DecidedOperation]) -> tuple[str, ...]:
         document = self.result.run

@@ -1,8 +1,5 @@
 """
-What a result says of the operations of a few rows, or of a transaction: outcomes, applied epochs, dependencies.
-
-Transactions in conflict are trees: what each depends on, and what depends on it. `conflict.results.transactions` finds
-the root of each in compiled loops over a whole result; here the branches are wanted too.
+What a result says of the operations of a few rows, or of a transaction: outcomes, applied epochs, what is not known.
 """
 
 from __future__ import annotations
@@ -15,34 +12,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
-from conflict.engine.reference.decide import DependencyTracker
 from conflict.explaining.events import LogPlace, Winner
 from conflict.explaining.row_changes import WantedRow
-from conflict.explaining.story import Tree
 from conflict.history.grid.schemas import PLACE
 from conflict.result import Result
-from conflict.results.conflicts import read_outcomes
-from conflict.results.layout import UNDECIDED
+from conflict.results.layout import UNDECIDED, UNLOGGED, unlogged_path
 from conflict.rules.decision import Cause, Decision, Verdict, decision_of
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
     "Applied",
-    "ConflictEpoch",
     "DecidedOperation",
     "OpenDecision",
+    "applied_again",
     "applied_epochs",
     "decided",
     "of_rows",
     "open_decisions",
-    "reason_of",
-    "trees_of",
+    "unlogged_changes",
 ]
 
-_MOST_BRANCHES = 8  # of one transaction
-_MOST_LEVELS = 12
-
-Row = tuple[str, str]
 # Applier, epoch of the source, table, key and operation.
 OpenDecision = tuple[str, int, str, str, str]
 
@@ -170,99 +159,30 @@ def _applied(table: pa.Table) -> Iterator[Applied]:
         yield Applied(*row)
 
 
-@attrs.frozen
-class ConflictEpoch:
-    """
-    The transactions in conflict of one foreign epoch on one applier.
-
-    Attributes:
-        operations: By number of the transaction, its operations, in order.
-        before: By number, the transactions that it depends on, each with the row that they share.
-        after: By number, those that depend on it.
-    """
-
-    operations: Mapping[int, Sequence[DecidedOperation]]
-    before: Mapping[int, Mapping[int, Row]]
-    after: Mapping[int, Mapping[int, Row]]
-
-    @classmethod
-    def read(cls, result: Result, outcome: DecidedOperation) -> ConflictEpoch:
-        """Read the epoch of an outcome."""
-        chosen = (
-            (pads.field("cause") == Cause.TRANS_IN_CONFLICT.name)
-            & (pads.field("source") == outcome["source"])
-            & (pads.field("source_epoch") == outcome["source_epoch"])
-            & (pads.field("epoch") == outcome["epoch"])
-        )
-        return cls.of(decided(read_outcomes(result.folder, [outcome.applier], chosen)))
-
-    @classmethod
-    def of(cls, outcomes: Iterable[DecidedOperation]) -> ConflictEpoch:
-        """Return the epoch of some outcomes: transactions that touch a row one right after the other depend."""
-        operations: dict[int, list[DecidedOperation]] = {}
-        tracker = DependencyTracker()
-        before: dict[int, dict[int, Row]] = {}
-        after: dict[int, dict[int, Row]] = {}
-        for each in sorted(outcomes, key=lambda each: (each["group"], each["ordinal"])):
-            group, row = each["group"], (each["table"], each["key"])
-            operations.setdefault(group, []).append(each)
-            previous = tracker.touch(row, group)
-            if previous is not None:
-                before.setdefault(group, {}).setdefault(previous, row)
-                after.setdefault(previous, {}).setdefault(group, row)
-        return cls(operations, before, after)
-
-    def own(self, group: int) -> list[DecidedOperation]:
-        """Return the operations that put a transaction in conflict themselves."""
-        return [each for each in self.operations[group] if each["own_cause"]]
-
-    def root(self, group: int) -> DecidedOperation | None:
-        """Return the operation that put a transaction in conflict, of the nearest transaction that it depends on."""
-        level, seen = [group], {group}
-        while level:
-            found = [each for number in sorted(level) for each in self.own(number)]
-            if found:
-                return found[0]
-            level = [each for number in level for each in self.before.get(number, {}) if each not in seen]
-            seen.update(level)
-        return None
+def applied_again(result: Result) -> dict[tuple[str, str, int, int], str]:
+    """Return why epochs were applied again, by applier, source, its epoch and the own epoch of the applier."""
+    moved = {
+        (each["applier"], each["source"], epoch): each["source_servers"][1]
+        for each in result.run["cutovers"]
+        for epoch in each["applied_again"]
+    }
+    found: dict[tuple[str, str, int, int], str] = {}
+    for each in result.run["repeated_epochs"]:
+        place = each["applier"], each["source"], each["source_epoch"]
+        if each["first"] != each["epoch"]:
+            set_back = "the replica was set back"
+            found[*place, each["epoch"]] = (
+                f"the channel had moved to server {moved[place]}" if place in moved else set_back
+            )
+    return found
 
 
-def reason_of(epoch: ConflictEpoch, group: int, words: Callable[[DecidedOperation], str]) -> str:
-    """Return as a part of a sentence what put a transaction in conflict that has no operation in conflict itself."""
-    root = epoch.root(group)
-    if root is None:
-        return ""
-    whose = "its own" if root["group"] == group else f"transaction {root['transaction_id'] or root['group']}, by its"
-    through = "" if root["group"] == group else "it depends on "
-    return f": {through}{whose} {words(root)}"
-
-
-def trees_of(
-    epoch: ConflictEpoch, group: int, words: Callable[[DecidedOperation], str]
-) -> tuple[Tree, tuple[Tree, ...]]:
-    """
-    Return why a transaction is in conflict, and what follows from that.
-
-    Args:
-        epoch: Its epoch.
-        group: Its number there.
-        words: What an operation that is in conflict itself is, and why.
-
-    Returns:
-        The transaction with those that it depends on, and the transactions that depend on it.
-    """
-    seen = {group}
-
-    def grown(number: int, through: Row | None, edges: Mapping[int, Mapping[int, Row]], level: int) -> Tree:
-        own = tuple(map(words, epoch.own(number)))
-        below = edges.get(number, {}) if level < _MOST_LEVELS else {}
-        new = [(each, row) for each, row in sorted(below.items()) if each not in seen][:_MOST_BRANCHES]
-        seen.update(each for each, _ in new)
-        branches = tuple(grown(each, row, edges, level + 1) for each, row in new)
-        first = epoch.operations[number][0]
-        return Tree(first["source"], first["source_epoch"], number, first["transaction_id"], own, through, branches)
-
-    because = grown(group, None, epoch.before, 0)
-    follows = grown(group, None, epoch.after, 0).branches
-    return because, follows
+def unlogged_changes(result: Result, row: WantedRow) -> Iterator[str]:
+    """Yield, as sentences, where a cluster changed a row without a log."""
+    for name in result.run["unlogged_changes"]:
+        for each in result.folder.read_table(unlogged_path(name), UNLOGGED).to_pylist():
+            if (each["table"], each["key"]) == row:
+                yield (
+                    f"{name} {each['change']} the row without a log, between its epochs {each['after_epoch']} and "
+                    f"{each['shown_epoch']}: what the row on {name} was there is not known."
+                )

@@ -26,8 +26,9 @@ from conflict.explaining.drafts import EventDraft, StoryFacts
 from conflict.explaining.events import EventKind
 from conflict.explaining.row_changes import WantedRow, values_of
 from conflict.explaining.statements import columns_after
-from conflict.history.model import Cluster, DefinitionChange, EpochApply, Position, RowChange, Start, Transaction
+from conflict.history.model import Cluster, Start
 from conflict.history.run import Run
+from conflict.history.timeline import DefinitionChange, EpochApply, Position, RowChange, Transaction
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.functions import ConflictFunction, Image
 from conflict.rules.replication_table import Role

@@ -28,10 +28,10 @@ from conflict.history.grid.key_numbering import tables_and_texts
 from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in_force
 from conflict.history.ingestion.segment_columns import read_columns
 from conflict.history.ingestion.segments import Segment, SegmentContent, plan_segments
-from conflict.history.model import DefinitionChange, RowChange
 from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.servers import of_clusters
 from conflict.history.scheduling.summaries import Summary, summarize
+from conflict.history.timeline import DefinitionChange, RowChange
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import ConflictFlag

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from conflict.config.definitions import DefinitionStep, TableVersion
-from conflict.history.model import DefinitionChange
 from conflict.history.run import Run
+from conflict.history.timeline import DefinitionChange
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.table_setup import TableSetup
 from conflict.shown_text import one_line
@@ -63,6 +63,11 @@ class FunctionsOverTime:
             if not found or found[-1] != function:
                 found.append(function)
         return found
+
+    def text(self, cluster: str, table: str) -> str | None:
+        """Return the function of a table as text; where it changes, one after the other; None if there is none."""
+        texts = ["none" if each is None else str(each) for each in self.ever(cluster, table)]
+        return None if texts in ([], ["none"]) else ", later by ".join(texts)
 
     def _since(self, cluster: str, table: str) -> Iterator[tuple[Moment, ConflictFunction | None]]:
         """Yield from when on which function is in force; while there is no such table, none changes."""

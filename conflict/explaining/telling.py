@@ -10,6 +10,7 @@ import attrs
 
 from conflict.explaining.drafts import EventDraft, StoryFacts
 from conflict.explaining.events import EventKind, LogPlace, StoryEvent, Winner, moment_of, verb
+from conflict.explaining.outcomes import DecidedOperation
 from conflict.explaining.replaying import Heard, ReplayedStory
 from conflict.explaining.row_changes import WantedRow, values_of
 from conflict.explaining.sentences import (
@@ -66,7 +67,7 @@ def tell(
     facts: StoryFacts,
     replayed: ReplayedStory,
     *,
-    reason: Callable[[EventDraft], str] = lambda draft: "",
+    reason: Callable[[DecidedOperation], str] = lambda outcome: "",
     names: Mapping[str, str] = _NO_NAMES,
 ) -> StorySoFar:
     """
@@ -174,7 +175,7 @@ def _number_at(winner: Winner, row: WantedRow, told: StorySoFar) -> int | None:
     return None
 
 
-def _sentence(draft: EventDraft, heard: Heard, reason: Callable[[EventDraft], str]) -> str:
+def _sentence(draft: EventDraft, heard: Heard, reason: Callable[[DecidedOperation], str]) -> str:
     change, outcome, cluster = draft.change, draft.decided, draft.cluster
     if draft.statement is not None:
         return statement_sentence(draft.statement, draft.row[0])
@@ -195,7 +196,7 @@ def _sentence(draft: EventDraft, heard: Heard, reason: Callable[[EventDraft], st
         if heard.function is not None and heard.function.spec.refreshes:
             said += lost_words(outcome, cluster, draft.source)
         if outcome.decision.cause is Cause.TRANS_IN_CONFLICT and outcome.own_decision is None:
-            said += reason(draft)
+            said += reason(outcome)
         return said
     if change is None:
         return "the refresh is applied" if outcome and outcome["refresh"] else "the operation is applied"

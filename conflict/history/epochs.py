@@ -20,8 +20,9 @@ import attrs
 from conflict.config.configuration import LogPiece
 from conflict.config.definitions import ClusterDefinitions, Moment, TableVersion
 from conflict.errors import HistoryError
-from conflict.history.model import LAST_GROUP, DefinitionChange, Origin, ReturnedEpoch, RowChange, Transaction
+from conflict.history.model import ReturnedEpoch
 from conflict.history.row_identities import GroupPart, GroupsWithoutIds, identities_without_key, key_of_change
+from conflict.history.timeline import LAST_GROUP, DefinitionChange, Origin, RowChange, Transaction
 from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, unpacked
 from ndb_formats.constants import APPLY_STATUS, EventType
 from ndb_formats.errors import CorruptError, SchemaError, UnsupportedError, WrongKeyError

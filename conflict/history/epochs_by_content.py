@@ -18,7 +18,7 @@ from itertools import accumulate, product
 import attrs
 
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
-from conflict.history.model import RowChange
+from conflict.history.timeline import RowChange
 from ndb_formats.events.rows_event import ConflictFlag
 
 __all__ = ["MOST_READINGS", "epochs_found", "hides_epochs", "readings_by_content"]

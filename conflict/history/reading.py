@@ -14,18 +14,7 @@ from conflict.config.configuration import ClusterConfiguration, Links
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_log
 from conflict.history.epochs_by_content import MOST_READINGS, hides_epochs, readings_by_content
 from conflict.history.given_rows import GivenRows, load_given_rows
-from conflict.history.model import (
-    END,
-    LAST_GROUP,
-    Cluster,
-    DefinitionChange,
-    History,
-    Payloads,
-    Start,
-    Transaction,
-    timeline_of,
-    whole_start,
-)
+from conflict.history.model import Cluster, History, Payloads, Start, whole_start
 from conflict.history.network import direct_traces, refuse_logs_of_network
 from conflict.history.restarts import Restarts
 from conflict.history.roles import RoleChange, ShownChange, possible_changes, shown_changes, with_roles
@@ -43,6 +32,7 @@ from conflict.history.scheduling.start import (
     starts_in_the_middle,
 )
 from conflict.history.scheduling.summaries import Summary, SummaryColumns, epoch_ends, summarize
+from conflict.history.timeline import END, LAST_GROUP, DefinitionChange, Transaction, timeline_of
 from conflict.history.unlogged_changes import is_too_many, unlogged_changes
 from ndb_formats.errors import FormatError, WrongKeyError
 from ndb_formats.events.row_image import RowLayout

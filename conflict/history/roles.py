@@ -25,7 +25,7 @@ from itertools import chain, islice, product
 import attrs
 
 from conflict.history.epochs import BinlogEpoch
-from conflict.history.model import EpochApply
+from conflict.history.timeline import EpochApply
 from conflict.rules.foreign_keys import links_on
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup

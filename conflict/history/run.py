@@ -20,10 +20,10 @@ import attrs
 from conflict.config.configuration import ClusterConfiguration, Configuration, Links, LogPiece, Span
 from conflict.config.database_names import DatabaseNames, Rename
 from conflict.config.definitions import ClusterDefinitions, Moment
-from conflict.history.model import DefinitionChange, RowChange
 from conflict.history.restarts import Restart, Restarts
 from conflict.history.scheduling.schedule import ClusterHints, HintsOf
 from conflict.history.scheduling.summaries import Summary
+from conflict.history.timeline import DefinitionChange, RowChange
 from conflict.rules.stops import Misfit
 from conflict.rules.table_setup import TableSetup, is_exceptions_table
 from ndb_formats.columnar.file_outline import FileOutline, outline_of

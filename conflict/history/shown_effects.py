@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 
 from conflict.history.epochs import BinlogEpoch
-from conflict.history.model import RowChange
+from conflict.history.timeline import RowChange
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.events.table_map import bits

@@ -21,8 +21,8 @@ from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid.folder import Folder, folder_of
 from conflict.history.grid.manifest import read_manifest
 from conflict.history.grid.schemas import PLACE
-from conflict.history.model import EpochApply, Origin, RowChange, Transaction
 from conflict.history.run import Run
+from conflict.history.timeline import EpochApply, Origin, RowChange, Transaction
 from conflict.pipeline import from_holes, run_after_missing_files
 from conflict.repairing.statements import RowTable
 from conflict.result import Result

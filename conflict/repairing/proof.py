@@ -18,7 +18,7 @@ from conflict.engine.reference.cluster import ReplayedCluster
 from conflict.engine.reference.keys import KeySide
 from conflict.engine.reference.replay import differing_rows
 from conflict.engine.reference.row_store import Row, RowKey, RowStore
-from conflict.history.model import EpochApply, Transaction
+from conflict.history.timeline import EpochApply, Transaction
 from conflict.repairing.ended_run import EndedRun
 from conflict.repairing.statements import RepairedRow
 from conflict.rules.decision import Cause, Verdict

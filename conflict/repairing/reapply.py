@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from conflict.engine.inference.rows import NOT_KNOWN, is_partial
 from conflict.engine.reference.row_store import RowKey
-from conflict.history.model import EpochApply, Origin, Position, RowChange, Transaction
+from conflict.history.timeline import EpochApply, Origin, Position, RowChange, Transaction
 from conflict.repairing.ended_run import EndedRun, origin_of
 from conflict.repairing.equal import NotDecidedError, operation_in_words
 from conflict.repairing.statements import Payloads, RepairedRow, RowTable

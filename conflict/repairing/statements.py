@@ -13,7 +13,7 @@ import attrs
 
 from conflict.engine.reference.cluster import merged_change
 from conflict.engine.reference.row_store import Row
-from conflict.history.model import RowChange
+from conflict.history.timeline import RowChange
 from conflict.repairing.sql_values import SqlValue, name_in_sql, sql_value, table_in_sql
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage, RowLayout

@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.columns import digest_of, other_values
-from conflict.history.model import Cluster, DefinitionChange, EpochApply, RowChange
+from conflict.history.model import Cluster
 from conflict.history.roles import FittingMarks, Mark, mark_of
 from conflict.history.shown_effects import Effect, effect_of
+from conflict.history.timeline import DefinitionChange, EpochApply, RowChange
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage

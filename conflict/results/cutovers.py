@@ -18,7 +18,7 @@ import pyarrow as pa
 from conflict.history.epochs import MICROSECONDS
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import table_of_rows
-from conflict.history.model import EpochApply
+from conflict.history.timeline import EpochApply
 
 __all__ = ["REPEATED", "ChannelMoves", "Cutover", "Repeat", "RowOfEpoch", "moves_of", "repeated_path", "write_repeats"]
 

@@ -12,8 +12,9 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from conflict.history.model import Link, Origin, Position
+from conflict.history.model import Link
 from conflict.history.scheduling.placing import Choice, Slot, choose_places
+from conflict.history.timeline import Origin, Position
 from conflict.results.model import Stop, Undecided
 from conflict.rules.decision import Cause, Decision
 from ndb_formats.events.rows_event import Operation

@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import PLACE
-from conflict.history.model import Cluster, History, RowChange, UnloggedChange
+from conflict.history.model import Cluster, History, UnloggedChange
 from conflict.history.restarts import Stretch, stretches_of
 from conflict.history.roles import Mark
 from conflict.history.shown_effects import Effect
+from conflict.history.timeline import RowChange
 from conflict.results.arrow_rows import rows_to_arrow
 from conflict.results.contradictions import ContradictedRow
 from conflict.results.layout import (

@@ -18,7 +18,8 @@ from conflict.engine.columnar.exceptions_numbering import TrackedRows
 from conflict.engine.columnar.shown_transactions import ShownTransactions
 from conflict.engine.inference.observed import OtherConflictsError
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
-from conflict.history.model import History, Transaction
+from conflict.history.model import History
+from conflict.history.timeline import Transaction
 from conflict.results.careful import CareKind
 from conflict.results.summary import BucketSummary
 from conflict.runs.resolve_run import ResolveRun

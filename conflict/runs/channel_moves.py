@@ -16,7 +16,7 @@ from conflict.config.arguments import StageProgress
 from conflict.engine.kernels.arrays import EpochApplies
 from conflict.history.grid.epoch_files import read_summaries
 from conflict.history.grid.schemas import KEYLESS, log_part
-from conflict.history.model import EpochApply
+from conflict.history.timeline import EpochApply
 from conflict.results.cutovers import ChannelMoves, RowOfEpoch, moves_of
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.runner import Runner

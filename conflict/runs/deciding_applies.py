@@ -12,8 +12,9 @@ import numpy as np
 from conflict.engine.inference.background import Recorded
 from conflict.engine.inference.placement import LinkFacts
 from conflict.engine.kernels.arrays import Int64, UInt64
-from conflict.history.model import EpochApply, Link, Transaction
+from conflict.history.model import Link
 from conflict.history.scheduling.schedule_columns import ScheduleColumns, among, known_before
+from conflict.history.timeline import EpochApply, Transaction
 from conflict.runs.row_spans import with_those_before
 
 __all__ = ["DecidingApplies", "Schedule", "deciding_numbers"]

@@ -18,9 +18,9 @@ from conflict.engine.kernels.arrays import Bool
 from conflict.history.grid.epoch_files import read_summaries
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
-from conflict.history.model import Position
 from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.start import Bounds
+from conflict.history.timeline import Position
 from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.runs.resolve_run import LogPart
 from conflict.runs.runner import Runner

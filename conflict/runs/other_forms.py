@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from conflict.engine.columnar.setups import ClusterSetup, required_columns
 from conflict.history.grid.columns import columns_of_bucket
-from conflict.history.model import Position
 from conflict.history.run import misfit
 from conflict.history.scheduling.schedule_columns import ScheduleColumns, among
 from conflict.history.scheduling.start import Bounds
+from conflict.history.timeline import Position
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.resolve_run import ResolveRun
 from ndb_formats.events.rows_event import Operation

@@ -19,7 +19,7 @@ from conflict.engine.reference.replay import play
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.folder import Folder
-from conflict.history.model import EpochApply, History, Link
+from conflict.history.model import History, Link
 from conflict.history.reading import (
     ClusterReading,
     cut_readings,
@@ -36,6 +36,7 @@ from conflict.history.scheduling.schedule import ClusterHints
 from conflict.history.scheduling.start import changes_older_rows
 from conflict.history.scheduling.summaries import EpochSizes, summarize
 from conflict.history.shown_effects import logged_images, recorded_effects, recorded_images
+from conflict.history.timeline import EpochApply
 from conflict.results.cause_kinds import LogFacts
 from conflict.results.contradictions import ContradictedRow, contradicted_marks, contradicted_rows
 from conflict.results.cutovers import ChannelMoves, RowOfEpoch, moves_of, write_repeats

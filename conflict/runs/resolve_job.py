@@ -34,11 +34,12 @@ from conflict.history.grid.epoch_files import read_epoch_sizes, read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest, read_manifest
 from conflict.history.ingestion.extension import changes_that_count, row_steps
-from conflict.history.model import Link, Position, UnloggedChange
+from conflict.history.model import Link, UnloggedChange
 from conflict.history.reading import with_changes
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.summaries import EpochSizes
+from conflict.history.timeline import Position
 from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.layout import DEFAULT_OPTIONS, ResultOptions, applied_epochs_path, applied_epochs_table
 from conflict.results.open_places import OpenSchedule, possible_restarts

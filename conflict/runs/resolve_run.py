@@ -24,7 +24,7 @@ from conflict.history.grid.columns import columns_of_bucket
 from conflict.history.grid.epoch_files import read_all_summaries, read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
-from conflict.history.model import Cluster, Start, Timeline, UnloggedChange, whole_start
+from conflict.history.model import Cluster, Start, UnloggedChange, whole_start
 from conflict.history.reading import schedule_of
 from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
@@ -37,6 +37,7 @@ from conflict.history.scheduling.start import (
     returned_before,
     starts_in_the_middle,
 )
+from conflict.history.timeline import Timeline
 from conflict.results.layout import ResultOptions
 
 __all__ = ["WHOLE", "LogPart", "ReadPart", "ResolveRun", "part_of_log"]

@@ -26,8 +26,8 @@ from conflict.engine.columnar.shown_transactions import shown_transactions
 from conflict.engine.columnar.unique_keys import find_duplicates, has_unique_keys
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.errors import NotBuiltError
-from conflict.history.model import Position
 from conflict.history.scheduling.schedule_columns import among
+from conflict.history.timeline import Position
 from conflict.results.careful import CareKind, LeftToReferenceError
 from conflict.results.layout import BUCKET_PARTS
 from conflict.results.summary import BucketSummary

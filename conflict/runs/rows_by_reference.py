@@ -24,8 +24,9 @@ from conflict.engine.columnar.shown_transactions import ShownTransactions
 from conflict.engine.inference.observed import KnownTransactions, OtherConflictsError
 from conflict.engine.inference.replay import resolve
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies
-from conflict.history.model import EpochApply, History, Position, RowMoment, timeline_of
+from conflict.history.model import History
 from conflict.history.shown_effects import Effect
+from conflict.history.timeline import EpochApply, Position, RowMoment, timeline_of
 from conflict.results.arrow_rows import rows_to_arrow
 from conflict.results.careful import CareKind
 from conflict.results.contradictions import Images, ShownImages, contradicted_rows

@@ -19,8 +19,9 @@ from conflict.engine.columnar.bucket import CarefulRows
 from conflict.engine.columnar.order import ApplierEpochs, Located
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
-from conflict.history.model import EpochApply, History, timeline_of
+from conflict.history.model import History
 from conflict.history.run import Run
+from conflict.history.timeline import EpochApply, timeline_of
 from conflict.results.careful import CareKind
 from conflict.results.layout import ResultOptions
 from conflict.results.run_document import ResolvedRun

@@ -25,9 +25,10 @@ from conflict.engine.kernels.arrays import Int64
 from conflict.engine.reference.row_store import RowKey
 from conflict.history.grid.epoch_files import read_epoch_ends, read_epoch_sizes
 from conflict.history.grid.manifest import Manifest
-from conflict.history.model import DefinitionChange, EpochApply, History, Link, Position, Transaction, timeline_of
+from conflict.history.model import History, Link
 from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.start import Bounds
+from conflict.history.timeline import DefinitionChange, EpochApply, Position, Transaction, timeline_of
 from conflict.runs.deciding_applies import DecidingApplies, Schedule, deciding_numbers
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.resolve_stages import Resolved

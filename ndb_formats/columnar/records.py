@@ -1,5 +1,5 @@
 """
-Row changes as records: the columns of the `ndb_binlog` data source, of Parquet and CSV output, and JSON lines.
+Row changes as records: the columns of the `ndb_binlog` data source, of Parquet and CSV output.
 
 Records come from single rows (`record_batches`), or from batches (`records_of`). There values become the text that
 `value_text` gives: integers and strings by Arrow, all others once per distinct value.
@@ -7,11 +7,9 @@ Records come from single rows (`record_batches`), or from batches (`records_of`)
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -105,35 +103,6 @@ def record_batches(rows: Iterable[LoggedRow]) -> Iterator[pa.RecordBatch]:
         columns = zip(*batch, strict=True)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, RECORDS, strict=True)]
         yield pa.record_batch(arrays, schema=RECORDS)
-
-
-def _json_line(row: LoggedRow) -> str:
-    """Return a row change as one JSON object: absent columns are left out, NULL is null."""
-    document: dict[str, Any] = {
-        "file": row.file,
-        "position": row.position,
-        **({"payload_position": row.payload_position} if row.payload_position else {}),
-        "row": row.row,
-        "timestamp": row.timestamp,
-        "server_id": row.server_id,
-        "epoch": row.epoch,
-        "transaction_id": row.extra.transaction_id if row.extra else None,
-        "flags": _flags_of(row),
-        "database": row.database,
-        "table": row.table,
-        "operation": row.operation.name,
-    }
-    for name, image in (("before", row.before), ("after", row.after)):
-        if image is not None:
-            document[name] = {column: _json_value(value) for column, value in image.by_name().items()}
-    return json.dumps(document, ensure_ascii=False)
-
-
-def _json_value(value: Value) -> object:
-    """Return integers and floats as numbers, and all other values, DECIMAL among them, as text."""
-    if value is None or (isinstance(value, int | float) and not isinstance(value, Decimal)):
-        return value
-    return value_text(value)
 
 
 _PLAIN_PLACES = 6  # to so many digits after the point, Arrow's own text has no exponent

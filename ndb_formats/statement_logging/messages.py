@@ -237,9 +237,3 @@ class LoggingMessage:
     message: ServerMessage
     text: str
     reason: UnsafeReason | None = None
-
-
-def _unsafe_warning(reason: UnsafeReason) -> LoggingMessage:
-    """Return the warning that an unsafe statement gets under ``binlog_format=STATEMENT``."""
-    message = ServerMessage.ER_BINLOG_UNSAFE_STATEMENT
-    return LoggingMessage(Level.NOTE, message, message.text.format(reason.text), reason)

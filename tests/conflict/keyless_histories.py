@@ -14,9 +14,10 @@ from random import Random
 
 import attrs
 
-from conflict.history.model import Cluster, EpochApply, History, RowChange, Transaction
+from conflict.history.model import Cluster, History
 from conflict.history.run import Run
 from conflict.history.scheduling.placing import interleave
+from conflict.history.timeline import EpochApply, RowChange, Transaction
 from conflict.rules.replication_table import ReplicationRow, Role
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowImage, layout_of_types

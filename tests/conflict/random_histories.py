@@ -11,8 +11,9 @@ from random import Random
 from typing import Any
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
-from conflict.history.model import Cluster, EpochApply, History, RowChange, Transaction
+from conflict.history.model import Cluster, History
 from conflict.history.run import Run
+from conflict.history.timeline import EpochApply, RowChange, Transaction
 from conflict.rules.replication_table import ReplicationRow, Role
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowImage, RowLayout, layout_of_types

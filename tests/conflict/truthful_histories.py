@@ -9,8 +9,9 @@ import attrs
 from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import ReplayedCluster
 from conflict.engine.reference.row_store import Row
-from conflict.history.model import EpochApply, History, RowChange, Transaction
+from conflict.history.model import History
 from conflict.history.scheduling.placing import interleave
+from conflict.history.timeline import EpochApply, RowChange, Transaction
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation

@@ -15,7 +15,7 @@ import attrs
 import typer
 from rich.markup import escape
 
-import conflict.studies
+import conflict.binlogs
 from conflict.cli.common import UnpackedOption, allow_unpacked, messages, progress_bars, warn_of
 from conflict.cli.from_functions import options_of
 from conflict.cli.refusals import ExitCode
@@ -34,7 +34,7 @@ __all__ = ["decode"]
 _MEGABYTE = 1_000_000
 
 
-@options_of(conflict.studies.decode)
+@options_of(conflict.binlogs.decode)
 def decode(
     files: Annotated[
         list[Path], typer.Argument(help="Binlogs, in order: files, also .gz, .zst, pipes, -; folders; or a run file.")

@@ -60,6 +60,7 @@ def explain(
     Example: ndb-conflict explain build/result --differences
     """
     from conflict.explaining.explain import opened
+    from conflict.explaining.row_ends import differing_without_key, tables_not_known
     from conflict.explaining.showing import differences_json, tell_differences, tell_story
     from conflict.explaining.story import events_table
     from conflict.telling.drawing import check_chart_file
@@ -76,7 +77,8 @@ def explain(
         with progress_bars() as progress, opened(run, progress) as explainer:
             table = None if table is None else full_name_of(explainer.run.databases.run_name(table), explainer.tables)
             stories, doubts = explainer.differences(table), explainer.doubts
-            others, not_known = explainer.differing_without_key(table), explainer.not_known(table)
+            asked = explainer.result, explainer.tables, table
+            others, not_known = differing_without_key(*asked), tables_not_known(*asked)
         told = tell_differences(stories, doubts, others, not_known, table=table, top=top, run=str(run))
         print_telling(console, told)
         write_json(json_file, differences_json(stories, doubts, not_known))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.markup import escape
 
-import conflict.studies
+import conflict.binlogs
 from conflict.cli.common import console, messages, progress_bars, warn_of
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import JsonOption, check_output, refuse_same_output, write_json
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["sizes"]
 
 
-@command_of(conflict.studies.sizes)
+@command_of(conflict.binlogs.sizes)
 def sizes(
     call: Call[MeasuredLog],
     files: list[Path],

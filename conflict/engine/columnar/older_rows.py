@@ -28,7 +28,6 @@ from conflict.engine.kernels.records import ROW_STATE, Work, packed_changes, pac
 from conflict.history.grid.columns import GridColumns, columns_of_bucket
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
-from conflict.history.grid.schemas import SCHEDULE
 from conflict.rules.decision import stored_precision
 from conflict.rules.replication_table import Role
 from conflict.rules.stops import active_function
@@ -36,18 +35,6 @@ from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["OlderRows", "changes_older_rows", "find_older_rows", "older_applies"]
-
-
-def _applies_older_epochs(history: Folder, manifest: Manifest) -> bool:
-    """Whether an applier applied an epoch that is older than the other cluster's log."""
-    schedule = history.read_table("schedule.parquet", SCHEDULE)
-    source = schedule.column("source").to_numpy(zero_copy_only=False)
-    epochs, traced = schedule.column("foreign_epoch").to_numpy(), schedule.column("traced").to_numpy(False)
-    return any(
-        bool((epochs[traced & (source == name)] < segments[0].first_epoch).any())
-        for name, segments in manifest.segments.items()
-        if segments
-    )
 
 
 def changes_older_rows(history: Folder, manifest: Manifest) -> bool:

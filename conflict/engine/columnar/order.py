@@ -36,9 +36,10 @@ from conflict.engine.kernels.arrays import (
     UInt32,
     UInt64,
 )
-from conflict.history.model import Cluster, EpochApply, Start
+from conflict.history.model import Cluster, Start
 from conflict.history.scheduling.placing import circular_schedule
 from conflict.history.scheduling.schedule_columns import ScheduleColumns, stored_once
+from conflict.history.timeline import EpochApply
 from conflict.results.layout import OPERATION_ORDER
 from ndb_formats.columnar.kernel import read_only
 

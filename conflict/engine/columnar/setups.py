@@ -17,9 +17,9 @@ from conflict.engine.kernels.arrays import Bool, EpochApplies, Int16, Int64, Log
 from conflict.engine.kernels.logged_rows import EventMasks, event_masks, reflects
 from conflict.engine.kernels.records import RULE, Rules
 from conflict.history.grid.key_numbering import SegmentStep
-from conflict.history.model import DefinitionChange, Position
 from conflict.history.restarts import Restarts
 from conflict.history.run import Run, TableNumbers, misfit
+from conflict.history.timeline import DefinitionChange, Position
 from conflict.rules.decision import unwritten_value
 from conflict.rules.functions import Image
 from conflict.rules.replication_table import Role

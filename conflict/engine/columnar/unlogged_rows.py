@@ -17,8 +17,9 @@ from conflict.engine.kernels.unlogged import BREAK, UNTOLD, RowStates, suspected
 from conflict.history.grid.columns import GridColumns
 from conflict.history.grid.schemas import PLACE, RowStep
 from conflict.history.grid.writer import IDENTITY_PREFIX
-from conflict.history.model import Origin, Position, UnloggedChange
+from conflict.history.model import UnloggedChange
 from conflict.history.shown_effects import Effect
+from conflict.history.timeline import Origin, Position
 from conflict.history.unlogged_changes import MISSING, LoggedState, is_too_many, unlogged_of_row
 from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import ConflictFlag, Operation

@@ -23,10 +23,11 @@ from conflict.engine.reference.applier import commit_pass, effects_of
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.epoch_pass import ChangedRow, EpochPass
 from conflict.engine.reference.row_store import Row, RowKey, RowStore, touched_keys
-from conflict.history.model import START, Cluster, DefinitionChange, EpochApply, History, Link, Position, Transaction
+from conflict.history.model import Cluster, History, Link
 from conflict.history.scheduling.placing import interleave
 from conflict.history.scheduling.schedule_columns import ScheduleColumns, known_before
 from conflict.history.shown_effects import Effect
+from conflict.history.timeline import START, DefinitionChange, EpochApply, Position, Transaction
 from conflict.rules.table_setup import TableSetup
 
 __all__ = [

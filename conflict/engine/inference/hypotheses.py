@@ -17,8 +17,9 @@ from conflict.engine.inference.observed import ObservedCluster, ObservedPass
 from conflict.engine.reference.applier import effects_of
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.row_store import Row, RowKey
-from conflict.history.model import START, Cluster, EpochApply
+from conflict.history.model import Cluster
 from conflict.history.shown_effects import Effect
+from conflict.history.timeline import START, EpochApply
 from conflict.rules.decision import Decision
 from conflict.rules.table_setup import TableSetup
 

@@ -36,8 +36,8 @@ from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.decide import DISCARDED, compared_value
 from conflict.engine.reference.epoch_pass import REJECTED_WITH_TRANSACTION, EpochPass
 from conflict.engine.reference.row_store import Row, RowKey
-from conflict.history.model import EpochApply
 from conflict.history.shown_effects import Effect
+from conflict.history.timeline import EpochApply
 from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS, moved_counters
 from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict, stored_precision
 from conflict.rules.functions import COMPARING, ConflictFunction, reads_before

@@ -22,8 +22,8 @@ from conflict.engine.reference.applier import check_commit, effects_of
 from conflict.engine.reference.cluster import ExceptionRow, LoggedChange
 from conflict.engine.reference.epoch_pass import ApplierStopped, EpochPass
 from conflict.engine.reference.row_store import RowKey, touched_keys
-from conflict.history.model import END, EpochApply, Position, Window
 from conflict.history.scheduling.placing import Choice
+from conflict.history.timeline import END, EpochApply, Position, Window
 from conflict.results.model import Stop
 from conflict.results.open_places import Alternative, PlaceDecision
 from conflict.rules.foreign_keys import linked_tables

@@ -29,7 +29,8 @@ from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.epoch_pass import REJECTED_WITH_TRANSACTION, DecidedOperation, EpochPass
 from conflict.engine.reference.replay import columns_not_known, replay
 from conflict.engine.reference.row_store import Row, RowKey
-from conflict.history.model import Cluster, EpochApply, History
+from conflict.history.model import Cluster, History
+from conflict.history.timeline import EpochApply
 from conflict.results.model import Outcome, Resolution, Undecided
 from conflict.rules.counters import counts_differ
 from conflict.rules.decision import Cause, Decision, Verdict

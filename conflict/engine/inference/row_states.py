@@ -23,7 +23,8 @@ from conflict.engine.inference.background import (
 )
 from conflict.engine.inference.rows import EXISTS, OlderRow
 from conflict.engine.reference.row_store import Row, RowKey
-from conflict.history.model import EpochApply, History, Link, Position, Transaction
+from conflict.history.model import History, Link
+from conflict.history.timeline import EpochApply, Position, Transaction
 
 __all__ = ["RowStates", "StatesOfRows", "row_changed", "visit_applies"]
 

@@ -14,8 +14,8 @@ from conflict.engine.inference.observed import ObservedCluster, OtherConflictsEr
 from conflict.engine.inference.rows import NOT_KNOWN, OlderRow
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.row_store import RowKey
-from conflict.history.model import EpochApply
 from conflict.history.shown_effects import Effect
+from conflict.history.timeline import EpochApply
 from conflict.rules.replication_table import Role
 
 __all__ = [

@@ -19,8 +19,8 @@ from conflict.engine.reference.applier import effects_of
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.decide import DependencyTracker, compared_value, stored_value
 from conflict.engine.reference.row_store import Row, RowKey
-from conflict.history.model import EpochApply, Position
 from conflict.history.shown_effects import Effect
+from conflict.history.timeline import EpochApply, Position
 from conflict.results.open_places import JudgedOperation, RowAnswer
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.functions import ConflictFunction

@@ -32,8 +32,9 @@ from conflict.engine.reference.cluster import (
 from conflict.engine.reference.epoch_pass import ApplierStopped, DecidedOperation, EpochPass
 from conflict.engine.reference.referential_actions import keep_references
 from conflict.engine.reference.row_store import RowKey
-from conflict.history.model import Cluster, EpochApply, RowChange
+from conflict.history.model import Cluster
 from conflict.history.shown_effects import Effect, effect_on_row
+from conflict.history.timeline import EpochApply, RowChange
 from conflict.results.model import ExceptionsPlace, LastWrite, Outcome
 from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS, moved_counters, transaction_counters
 from conflict.rules.decision import Cause

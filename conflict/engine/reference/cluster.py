@@ -16,7 +16,8 @@ import attrs
 
 from conflict.engine.reference.keys import ForeignKeys, UniqueKeys
 from conflict.engine.reference.row_store import Row, RowKey, RowStore, change_copies, redefine, touched_keys
-from conflict.history.model import NO_FLAGS, Cluster, DefinitionChange, EpochApply, RowChange, Transaction
+from conflict.history.model import Cluster
+from conflict.history.timeline import NO_FLAGS, DefinitionChange, EpochApply, RowChange, Transaction
 from conflict.results.model import ClusterResult, LastWrite, Outcome, OutcomePlace
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup

@@ -16,7 +16,7 @@ from collections.abc import Hashable
 import attrs
 
 from conflict.engine.reference.row_store import Row
-from conflict.history.model import RowChange
+from conflict.history.timeline import RowChange
 from conflict.rules.decision import (
     APPLIED,
     IGNORED,

@@ -21,8 +21,9 @@ from conflict.engine.reference.decide import (
     missing_image,
 )
 from conflict.engine.reference.row_store import CopyChanges, Row, RowKey, as_own_row, change_copies, copies_of
-from conflict.history.model import NO_FLAGS, Cluster, EpochApply, ReturnedEpoch, RowChange
+from conflict.history.model import Cluster, ReturnedEpoch
 from conflict.history.run import fitted, misfit
+from conflict.history.timeline import NO_FLAGS, EpochApply, RowChange
 from conflict.results.model import LastWrite, Stop, StoppedAt, StopPlace, stop_at_returned
 from conflict.rules.counters import (
     DELETE_DELETE,

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from conflict.history.model import Cluster, DefinitionChange, EpochApply, History, RowChange, Transaction
+from conflict.history.model import Cluster, History
+from conflict.history.timeline import DefinitionChange, EpochApply, RowChange, Transaction
 from conflict.results.model import LastWrite, Outcome, OverwrittenChange
 from conflict.rules.decision import Verdict
 from conflict.rules.lost_updates import RowWrite, overwrite, write

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from conflict.engine.reference.epoch_pass import ApplierStopped, ChangedRow, EpochPass
 from conflict.engine.reference.keys import KeySide, Value
 from conflict.engine.reference.row_store import Row, RowKey, copies_of, touched_keys
-from conflict.history.model import NO_FLAGS, RowChange
+from conflict.history.timeline import NO_FLAGS, RowChange
 from conflict.rules.decision import Verdict
 from conflict.rules.foreign_keys import KeyLink
 from conflict.rules.stops import ServerStop

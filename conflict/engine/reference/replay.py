@@ -11,8 +11,9 @@ from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import ReplayedCluster
 from conflict.engine.reference.overwritten import overwritten_changes
 from conflict.engine.reference.row_store import Row, RowKey
-from conflict.history.model import DefinitionChange, EpochApply, History, Transaction
+from conflict.history.model import History
 from conflict.history.scheduling.placing import interleave
+from conflict.history.timeline import DefinitionChange, EpochApply, Transaction
 from conflict.results.model import Resolution
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from conflict.history.model import RowChange
 from conflict.history.row_identities import identity_without_key, payloads_of
 from conflict.history.shown_effects import Effect, copy_effects, net_copies
+from conflict.history.timeline import RowChange
 from conflict.results.model import LastWrite
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage, RowLayout

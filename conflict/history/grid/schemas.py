@@ -100,7 +100,7 @@ _EFFECT: list[tuple[str, pa.DataType]] = [
 CHANGES = _schema(("key", pa.int32()), *_DECISION)
 STAGED_CONSEQUENCES = _schema(("identity", pa.binary()), *_EFFECT)
 CONSEQUENCES = _schema(("key", pa.int32()), *_EFFECT)
-# The columns that say where a row change is logged (see `conflict.history.model.Origin`).
+# The columns that say where a row change is logged (see `conflict.history.timeline.Origin`).
 PLACE = ("file", "position", "payload_position", "row")
 IMAGES = pa.schema([("before", pa.binary()), ("after", pa.binary())])
 # The images stand beside what they belong to until keys have numbers.

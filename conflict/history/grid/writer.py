@@ -27,11 +27,12 @@ from conflict.history.grid.schemas import (
     staged_part,
     table_of_rows,
 )
-from conflict.history.model import EpochApply, History, Position, RowChange, Transaction
+from conflict.history.model import History
 from conflict.history.roles import mark_of
 from conflict.history.run import TableNumbers, table_definitions
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.shown_effects import Effect, add_text, carried_by, effect_of, sorted_texts
+from conflict.history.timeline import EpochApply, Position, RowChange, Transaction
 from ndb_formats.events.row_image import RowImage, put_image
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.types.values import ABSENT

@@ -21,9 +21,9 @@ from conflict.history.grid.manifest import Manifest, SegmentFacts
 from conflict.history.grid.schemas import RowStep, batch_of
 from conflict.history.ingestion.plan import Plan
 from conflict.history.ingestion.segments import SegmentRecord
-from conflict.history.model import DefinitionChange
 from conflict.history.reading import kept_changes, placed_changes
 from conflict.history.run import KeptAlone, Run, TableNumbers
+from conflict.history.timeline import DefinitionChange
 from ndb_formats.errors import SchemaError, WrongKeyError
 from ndb_formats.types.column_types import WireType
 

@@ -16,9 +16,9 @@ import attrs
 from conflict.config.run_file import RunFile
 from conflict.config.structure import load_steps
 from conflict.errors import ConfigurationError
-from conflict.history.model import LAST_GROUP, START, Position
 from conflict.history.scheduling.schedule import ClusterHints, Hint, Hints
 from conflict.history.scheduling.summaries import Summary
+from conflict.history.timeline import LAST_GROUP, START, Position
 from conflict.rules.replication_table import Role
 from ndb_formats.stored import beside
 

@@ -24,17 +24,8 @@ from operator import itemgetter
 import attrs
 
 from conflict.errors import HistoryError
-from conflict.history.model import (
-    END,
-    START,
-    Cluster,
-    DefinitionChange,
-    EpochApply,
-    History,
-    Link,
-    Position,
-    Transaction,
-)
+from conflict.history.model import Cluster, History, Link
+from conflict.history.timeline import END, START, DefinitionChange, EpochApply, Position, Transaction
 
 __all__ = [
     "MAX_CONTRADICTIONS",

@@ -21,9 +21,9 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from conflict.history.model import END, LAST_GROUP, START, Position, Window
 from conflict.history.scheduling.schedule_columns import COLUMNS, ScheduleColumns, among, role_number
 from conflict.history.scheduling.summaries import Positions, Summary, SummaryColumns
+from conflict.history.timeline import END, LAST_GROUP, START, Position, Window
 from conflict.rules.replication_table import Role
 
 __all__ = [

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from conflict.history.model import START, EpochApply, Position, Window
+from conflict.history.timeline import START, EpochApply, Position, Window
 from conflict.rules.replication_table import Role
 
 __all__ = ["COLUMNS", "ScheduleColumns", "among", "known_before", "role_number", "stored_once"]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
-from conflict.history.model import Position
+from conflict.history.timeline import Position
 
 __all__ = ["EpochSizes", "Lists", "Positions", "Summary", "SummaryColumns", "distinct", "epoch_ends", "summarize"]
 

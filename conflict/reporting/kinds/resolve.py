@@ -31,7 +31,6 @@ _STEPS = [
     timedelta(seconds=each)
     for each in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400)
 ]
-_RARE = ("discarded", "skipped", "cannot_tell")  # verdicts that have a column only where they occur
 _MOST_ROWS = 20  # of the tables by key and of lost changes
 
 

@@ -47,19 +47,15 @@ from conflict.whatif.comparing.compare_tasks import (
     decide_bucket,
 )
 from conflict.whatif.comparing.figures import Figures, add_figures
-from conflict.whatif.comparing.known_part import (
-    Unsure,
-)
 from conflict.whatif.comparing.known_rounds import with_unsure
 from conflict.whatif.comparing.pairs import Pair
 from conflict.whatif.comparing.trials import Trial, TrialSubject
+from conflict.whatif.comparing.unsure_transactions import Unsure
 
 __all__ = ["STOP_NOT_KNOWN", "compare_settled"]
 
 STOP_NOT_KNOWN = "whether an operation stops an applier hangs on rows from before the logs, which are not known"
 _STOPS_EARLIER = "an applier stops, and rows that are not compared may stop it earlier"
-# Transactions that may be rejected are looked for so many times; from where it still changes, any one may be.
-_MOST_ROUNDS = 50
 
 
 def compare_settled(

@@ -25,11 +25,10 @@ from conflict.whatif.comparing.bucket_figures import BucketFigures, Transactions
 from conflict.whatif.comparing.known_part import (
     DecidedBucket,
     KnownPart,
-    Unsure,
-    UnsureFindings,
     find_known_part,
     find_unsure,
 )
+from conflict.whatif.comparing.unsure_transactions import Unsure, UnsureFindings
 
 __all__ = [
     "CountTask",

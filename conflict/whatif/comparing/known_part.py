@@ -8,7 +8,7 @@ functions, so a change counts only if what became of it is the same whatever the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Self
 
 import attrs
@@ -18,7 +18,6 @@ from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.columnar.bucket_round import conflicting_transactions
 from conflict.engine.columnar.contested import compare_effects
-from conflict.engine.columnar.fixed_point import in_conflict
 from conflict.engine.columnar.foreign_keys import linked_keys
 from conflict.engine.columnar.setups import ClusterSetup, rules_of, transactional_tables
 from conflict.engine.kernels.arrays import (
@@ -32,132 +31,24 @@ from conflict.engine.kernels.arrays import (
 )
 from conflict.engine.kernels.dependencies import dependent_groups
 from conflict.engine.kernels.fold import Folded
-from conflict.engine.kernels.known_rows import Decided, Found, Unshown, find_known
+from conflict.engine.kernels.known_row_records import Decided, Found, Unshown
+from conflict.engine.kernels.known_rows import find_known
 from conflict.engine.kernels.lost_changes import LostChanges, TimedDecisions, Written, lost_changes, whole_images
 from conflict.engine.kernels.records import Changes, packed_schedule
 from conflict.history.model import Start
 from conflict.rules.decision import Verdict
 from conflict.rules.functions import Cell
 from conflict.runs.resolve_run import ResolveRun
+from conflict.whatif.comparing.unsure_transactions import Unsure, UnsureFindings
 from ndb_formats.columnar.kernel import each_read_only
 
 __all__ = [
     "DecidedBucket",
     "KnownPart",
-    "SettledRows",
-    "Unsure",
-    "UnsureFindings",
     "find_known_part",
     "find_unsure",
     "judging",
 ]
-
-
-@attrs.frozen(eq=False)
-class SettledRows:
-    """
-    What is known of the moments at which rows were judged, from the functions that were in force.
-
-    Attributes:
-        rows: By bucket, the rows that can have been judged before a change of their own cluster, and of which it is
-            known when: epoch apply and row as one number each, sorted. Shape of each (rows,).
-        contradicted: Epoch applies of which the logs contradict what is known: some of their rows were judged earlier.
-            Shape (applies,).
-    """
-
-    rows: Mapping[int, Int64]
-    contradicted: Bool
-
-    @classmethod
-    def none(cls, applies: int) -> Self:
-        """Return that none is known."""
-        return cls({}, np.zeros(applies, np.bool_))
-
-    def of(self, made: DecidedBucket) -> Bool:
-        """Return which decisions are on such rows. Shape (operations,)."""
-        return np.isin(row_codes(made), self.rows.get(made.bucket.number, np.zeros(0, np.int64)))
-
-
-@attrs.frozen(eq=False)
-class Unsure:
-    """
-    What is not known under a pair of all buckets together.
-
-    Attributes:
-        conflicts: Transactions of which it is not known whether they are rejected, per epoch apply.
-        start: Per cluster, the epoch apply from which on any transaction may be one of them. Shape (clusters,).
-        settled: What is known of the moments of judging.
-    """
-
-    conflicts: Conflicts
-    start: Int64
-    settled: SettledRows
-
-    @classmethod
-    def none(cls, applies: int, settled: SettledRows | None = None) -> Self:
-        """Return that no transaction is unsure, as far as it is known; without `settled`, no moment of judging is."""
-        nothing = Conflicts(np.zeros(applies + 1, np.int64), np.zeros(0, np.int32))
-        known = settled is not None and len(settled.contradicted) == applies  # no applier stops
-        return cls(nothing, np.full(2, applies, np.int64), settled if settled and known else SettledRows.none(applies))
-
-    @property
-    def pairs(self) -> Int64:
-        """Epoch apply and group of each. Shape (transactions, 2)."""
-        return _pairs(self.conflicts)
-
-    def joined(self, pairs: Int64) -> Self:
-        """Return more; `pairs` as the property."""
-        both = np.unique(np.concatenate([self.pairs, pairs]), axis=0)
-        counts = np.bincount(both[:, 0], minlength=len(self.conflicts.offsets) - 1)
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return attrs.evolve(self, conflicts=Conflicts(offsets, both[:, 1].astype(np.int32)))
-
-    def from_the_first_after(self, before: Self, judged: Bool) -> Self:
-        """
-        Take any transaction to be unsure from the first one on that a last round added.
-
-        Args:
-            before: Those before that round: what comes before the first new one is settled.
-            judged: Which appliers may reject transactions. Shape (clusters,).
-        """
-        new = np.setxor1d(_codes(self.pairs), _codes(before.pairs)).min() >> 32
-        return attrs.evolve(self, start=np.where(judged, new, self.start))
-
-    def leave_out(self, conflicts: Conflicts) -> Conflicts:
-        """Return the transactions in conflict that are certainly rejected; all are epoch applies of the same pair."""
-        pairs = _pairs(conflicts)
-        kept = ~np.isin(_codes(pairs), _codes(self.pairs)) & (pairs[:, 0] < self.start.min())
-        counts = np.bincount(pairs[kept, 0], minlength=len(conflicts.offsets) - 1)
-        return Conflicts(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), conflicts.groups[kept])
-
-
-@attrs.frozen(eq=False)
-class UnsureFindings:
-    """
-    What a bucket tells of transactions that may be rejected: epoch apply and group, shape (transactions, 2).
-
-    Attributes:
-        unsure: Those with a decision that is not known.
-        rejected: Those with a conflict that is known.
-        dependencies: Epoch apply, group, and a group that depends on it. Shape (pairs, 3).
-        settled: What `SettledRows.rows` has of the bucket, if the functions were in force.
-        contradicted: What `SettledRows.contradicted` has, likewise.
-    """
-
-    unsure: Int64
-    rejected: Int64
-    dependencies: Int64
-    settled: Int64
-    contradicted: Bool
-
-    @classmethod
-    def transactions(cls, parts: Sequence[Self]) -> Int64:
-        """Return epoch apply and group of all transactions that may be rejected, and may not."""
-        unsure, rejected, links = (
-            np.concatenate([getattr(each, name) for each in parts]) for name in ("unsure", "rejected", "dependencies")
-        )
-        may_be, are = in_conflict(_int32(unsure), _int32(links)), in_conflict(_int32(rejected), _int32(links))
-        return may_be[~np.isin(_codes(may_be), _codes(are))]
 
 
 @attrs.frozen(eq=False)
@@ -305,7 +196,7 @@ def _unshown(made: DecidedBucket, starts: Sequence[Start], unsure: Unsure) -> Un
             unsure.conflicts.offsets,
             unsure.start,
             np.array([made.configured]),
-            unsure.settled.of(made),
+            unsure.settled.of(bucket.number, row_codes(made)),
             unsure.settled.contradicted,
             np.searchsorted(moments.apply, np.arange(len(applies) + 1)).astype(np.int64),
             moments.key,
@@ -438,17 +329,3 @@ def row_codes(made: DecidedBucket) -> Int64:
 def _dependencies(decisions: Decisions, keys: int) -> Int32:
     kinds: Int8 = decisions.kind
     return dependent_groups(decisions.apply, decisions.key, decisions.group, kinds, keys)
-
-
-def _pairs(conflicts: Conflicts) -> Int64:
-    counts = np.diff(conflicts.offsets)
-    return np.stack([np.repeat(np.arange(len(counts)), counts), conflicts.groups.astype(np.int64)], axis=1)
-
-
-def _codes(pairs: Int64) -> Int64:
-    """Return epoch apply and group as one number each; groups start at -1."""
-    return (pairs[:, 0] << 32) + pairs[:, 1] + 1
-
-
-def _int32(columns: Int64) -> Int32:
-    return columns.astype(np.int32)

@@ -18,7 +18,8 @@ from conflict.config.arguments import StageProgress
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.runner import Runner
 from conflict.whatif.comparing.compare_tasks import DecidedTrial, DecideTask, find_unsure_in_bucket
-from conflict.whatif.comparing.known_part import SettledRows, Unsure, UnsureFindings, judging
+from conflict.whatif.comparing.known_part import judging
+from conflict.whatif.comparing.unsure_transactions import SettledRows, Unsure, UnsureFindings
 
 __all__ = ["with_unsure"]
 

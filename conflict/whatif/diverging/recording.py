@@ -21,7 +21,7 @@ from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.replay import resolve
 from conflict.history.grid.whole_files import new_folder
-from conflict.history.model import EpochApply, RowChange, Transaction
+from conflict.history.timeline import EpochApply, RowChange, Transaction
 from conflict.results.model import ClusterResult
 from conflict.rules.replication_table import Role
 from conflict.whatif.diverging.retelling import TakenStep, history_of, retell

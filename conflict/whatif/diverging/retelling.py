@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from conflict.history.model import EpochApply, History, RowChange, Timeline, Transaction
+from conflict.history.model import History
 from conflict.history.shown_effects import Effect
+from conflict.history.timeline import EpochApply, RowChange, Timeline, Transaction
 from conflict.results.model import Outcome
 from conflict.rules.decision import Compared, Decision, explain, operation_word
 from conflict.whatif.diverging.scope import NAMES, Scope

@@ -17,8 +17,8 @@ import attrs
 from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.row_store import Row
-from conflict.history.model import EpochApply, RowChange, Transaction
 from conflict.history.shown_effects import Effect
+from conflict.history.timeline import EpochApply, RowChange, Transaction
 from conflict.results.model import Outcome, Stop
 from conflict.rules.decision import Verdict
 from conflict.rules.lost_updates import RowWrite, loses, overwrite, write

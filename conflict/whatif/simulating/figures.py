@@ -19,7 +19,8 @@ from conflict.engine.kernels.arrays import Decisions, Int64, OperationKind, UInt
 from conflict.engine.kernels.column_scans import CountedDecisions, count_outcomes
 from conflict.engine.kernels.lost_changes import WORD, written_parts
 from conflict.engine.kernels.records import DecisionBuffers
-from conflict.history.model import Cluster, EpochApply, History, RowChange, Timeline, Transaction
+from conflict.history.model import Cluster, History
+from conflict.history.timeline import EpochApply, RowChange, Timeline, Transaction
 from conflict.rules.counters import add_counters, transaction_counters
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.table_setup import TableSetup

@@ -29,11 +29,11 @@ from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.ingestion.plan import files_document
-from conflict.history.model import RowChange, Transaction
 from conflict.history.reading import read_clusters
 from conflict.history.run import Run
 from conflict.history.scheduling.start import changes_older_rows, starts_in_the_middle
 from conflict.history.scheduling.summaries import summarize
+from conflict.history.timeline import RowChange, Transaction
 from conflict.rules.table_setup import TableSetup
 from conflict.whatif.simulating.clocks import EpochClock, journeys, never_arrived
 from conflict.whatif.simulating.model_file import parse_model

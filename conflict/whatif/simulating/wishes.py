@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conflict.history.epochs import BinlogEpoch
-from conflict.history.model import Transaction
+from conflict.history.timeline import Transaction
 from conflict.whatif.simulating.clocks import EpochClock
 from ndb_formats.events.rows_event import Operation
 

@@ -14,7 +14,7 @@ from conflict.explaining.explainer import Explainer
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.ingestion.epoch_table import scan_epoch_table
-from conflict.history.model import EpochApply
+from conflict.history.timeline import EpochApply
 from conflict.pipeline import ENGINES
 from conflict.result import Result
 from conflict.results.cutovers import REPEATED, moves_of, repeated_path

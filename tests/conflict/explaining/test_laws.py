@@ -7,7 +7,8 @@ from conflict.engine.columnar.order import plan_applies
 from conflict.explaining.drafts import StoryFacts
 from conflict.explaining.outcomes import Applied
 from conflict.explaining.row_changes import RowLog
-from conflict.history.model import Cluster, EpochApply
+from conflict.history.model import Cluster
+from conflict.history.timeline import EpochApply
 from tests.conflict.random_histories import make_history
 from tests.examples import examples
 

@@ -9,13 +9,14 @@ from conflict.errors import ConfigurationError
 from conflict.explaining.asked import key_as_it_compares
 from conflict.explaining.drafts import StoryFacts, drafts_of
 from conflict.explaining.events import EventKind, StoryEvent
-from conflict.explaining.outcomes import Applied, ConflictEpoch, DecidedOperation, trees_of
+from conflict.explaining.outcomes import Applied, DecidedOperation
 from conflict.explaining.replaying import ReplayedStory
 from conflict.explaining.row_changes import ChangeInLog, RowLog
 from conflict.explaining.short_story import answer_of, parting_of
 from conflict.explaining.story import StoryEnd
 from conflict.explaining.telling import StorySoFar, tell
-from conflict.history.model import Origin, RowChange
+from conflict.explaining.transactions_in_conflict import ConflictEpoch, trees_of
+from conflict.history.timeline import Origin, RowChange
 from conflict.results.layout import OUTCOMES
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.create_table import parse_create_table

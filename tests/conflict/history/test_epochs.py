@@ -8,7 +8,8 @@ import pytest
 
 from conflict.errors import HistoryError, NotBuiltError
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch, EpochReader, read_epochs
-from conflict.history.model import Origin, ReturnedEpoch
+from conflict.history.model import ReturnedEpoch
+from conflict.history.timeline import Origin
 from ndb_formats.binlog_reader import Event
 from ndb_formats.errors import CorruptError, FormatError, SchemaError, TruncatedError, UnsupportedError, WrongKeyError
 from ndb_formats.events.header import EventHeader

@@ -1,7 +1,7 @@
 """Places of epochs without a trace, both timelines together: worked by hand."""
 
-from conflict.history.model import END, START
 from conflict.history.scheduling.placing import Choice, Place, Slot, choose_places
+from conflict.history.timeline import END, START
 
 ANYWHERE = Choice(START, END)
 

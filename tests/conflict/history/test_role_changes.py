@@ -3,8 +3,8 @@
 import pytest
 
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
-from conflict.history.model import EpochApply
 from conflict.history.roles import RoleChange, ShownChange, possible_changes, shown_changes, with_roles
+from conflict.history.timeline import EpochApply
 from conflict.rules.replication_table import Role
 from tests.conflict.histories import setups
 from tests.conflict.history.test_epochs_by_content import changes

@@ -7,11 +7,11 @@ import pytest
 
 from conflict.errors import HistoryError
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
-from conflict.history.model import END, LAST_GROUP, EpochApply, Transaction, Window, timeline_of
 from conflict.history.scheduling import schedule
 from conflict.history.scheduling.schedule import Hint
 from conflict.history.scheduling.start import consistent_cut
 from conflict.history.scheduling.summaries import Summary, summarize
+from conflict.history.timeline import END, LAST_GROUP, EpochApply, Transaction, Window, timeline_of
 from tests.conflict.histories import change
 
 

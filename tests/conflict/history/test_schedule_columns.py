@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from conflict.history.grid.epoch_files import read_schedule, schedule_table
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import SCHEDULE_PART
-from conflict.history.model import START, EpochApply, Window
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
+from conflict.history.timeline import START, EpochApply, Window
 from conflict.rules.replication_table import Role
 from tests.examples import examples
 

@@ -2,10 +2,10 @@
 
 from conflict.config.configuration import ClusterConfiguration, Links, LoggingServer
 from conflict.history.epochs import AppliedEpoch
-from conflict.history.model import EpochApply
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.servers import clusters_of_servers, of_clusters, with_servers
 from conflict.history.scheduling.summaries import Summary
+from conflict.history.timeline import EpochApply
 
 
 def links(*servers: tuple[int, ...]) -> Links:

@@ -2,7 +2,7 @@
 
 import attrs
 
-from conflict.history.model import Origin
+from conflict.history.timeline import Origin
 from conflict.results.model import Stop
 from conflict.results.summary import BucketSummary, add_summaries, stop_to_json
 from conflict.rules.stops import ServerStop

@@ -4,7 +4,8 @@ import attrs
 import pytest
 
 from conflict.engine.inference.replay import resolve
-from conflict.history.model import EpochApply, History
+from conflict.history.model import History
+from conflict.history.timeline import EpochApply
 from conflict.results.model import ClusterResult
 from conflict.results.resolution_ledger import ReferenceLedger
 from conflict.rules.counters import moved_counters

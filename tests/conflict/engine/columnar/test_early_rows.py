@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.engine.inference.replay import resolve
-from conflict.history.model import EpochApply, History
+from conflict.history.model import History
+from conflict.history.timeline import EpochApply
 from conflict.results.model import Resolution
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import Role

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.engine.columnar import image_values
-from conflict.history.model import Cluster, History, RowChange, Transaction
+from conflict.history.model import Cluster, History
 from conflict.history.run import Run
+from conflict.history.timeline import RowChange, Transaction
 from conflict.rules.replication_table import ReplicationRow
 from conflict.runs.runner import in_process
 from ndb_formats.constants import ColumnCode

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from conflict.engine.inference.replay import resolve
 from conflict.engine.kernels.lost_changes import TimedDecisions, lost_changes, written_by
-from conflict.history.model import Cluster, EpochApply, History, Transaction
+from conflict.history.model import Cluster, History
+from conflict.history.timeline import EpochApply, Transaction
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.lost_updates import RowWrite, overwrite, write
 from conflict.rules.replication_table import Role

@@ -12,7 +12,8 @@ from conflict.engine.kernels.dependencies import dependent_groups, reachable
 from conflict.engine.kernels.passes import are_rejected
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.writer import write_history
-from conflict.history.model import Cluster, History, RowChange, Transaction
+from conflict.history.model import Cluster, History
+from conflict.history.timeline import RowChange, Transaction
 from conflict.results.layout import ResultOptions
 from conflict.runs.resolve_job import resolve_history
 from conflict.runs.runner import in_process

@@ -18,8 +18,9 @@ from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.decide import DependencyTracker
 from conflict.engine.reference.replay import replay
-from conflict.history.model import Cluster, EpochApply, History
+from conflict.history.model import Cluster, History
 from conflict.history.shown_effects import NO_EFFECT, effect_on_row
+from conflict.history.timeline import EpochApply
 from ndb_formats.events.rows_event import ConflictFlag
 from tests.conflict.engine.columnar.one_bucket import bucket_by_kernels
 from tests.conflict.random_histories import BINLOG_TYPES, SETTINGS, configuration, make_history

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from conflict.engine.inference.moments import Moments, _apart, find_moments
 from conflict.engine.inference.placement import place_untraced, restricted, touched_rows
-from conflict.history.model import EpochApply
 from conflict.history.scheduling.placing import Inference
 from conflict.history.shown_effects import Effect
+from conflict.history.timeline import EpochApply
 from conflict.results.contradictions import contradicted_rows
 from conflict.results.open_places import OpenEpoch, OpenRow
 from conflict.results.resolution_ledger import ReferenceLedger

@@ -15,12 +15,13 @@ from conflict.engine.inference.placement import NOT_APPLIED, Placed, place_untra
 from conflict.engine.inference.replay import resolve
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.history.epochs import AppliedEpoch
-from conflict.history.model import Cluster, EpochApply, History, Transaction, timeline_of
+from conflict.history.model import Cluster, History
 from conflict.history.network import direct_traces
 from conflict.history.run import Run
 from conflict.history.scheduling.placing import interleave
 from conflict.history.scheduling.schedule import place_applies
 from conflict.history.scheduling.summaries import Summary, epoch_ends
+from conflict.history.timeline import EpochApply, Transaction, timeline_of
 from conflict.results.contradictions import contradicted_rows
 from conflict.results.model import Resolution
 from conflict.results.open_places import Alternative, OpenPlace

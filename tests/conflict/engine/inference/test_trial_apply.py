@@ -12,8 +12,8 @@ from conflict.engine.inference.observed import ObservedPass
 from conflict.engine.inference.trial_apply import TrialApply
 from conflict.engine.reference.applier import effects_of
 from conflict.engine.reference.row_store import RowKey
-from conflict.history.model import EpochApply, Position
 from conflict.history.shown_effects import Effect
+from conflict.history.timeline import EpochApply, Position
 from conflict.rules.replication_table import Role
 from tests.conflict.engine.columnar.test_early_rows import with_moments
 from tests.conflict.engine.inference.test_moments import EARLY

@@ -5,8 +5,8 @@ import pytest
 from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import ExceptionRow
 from conflict.engine.reference.row_store import Row
-from conflict.history.model import EpochApply
 from conflict.history.shown_effects import Effect
+from conflict.history.timeline import EpochApply
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 from tests.conflict.histories import image, key

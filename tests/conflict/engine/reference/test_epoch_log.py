@@ -3,7 +3,7 @@
 import pytest
 
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
-from conflict.history.model import RowChange
+from conflict.history.timeline import RowChange
 from conflict.rules.replication_table import Role
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import ConflictFlag, Operation

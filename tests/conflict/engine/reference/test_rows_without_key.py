@@ -4,9 +4,9 @@ import pytest
 
 from conflict.engine.inference.rows import OlderRows
 from conflict.engine.reference.row_store import CopyChanges, RowStore, as_own_row, change_copies, touched_keys
-from conflict.history.model import RowChange
 from conflict.history.row_identities import identity_without_key, payloads_of
 from conflict.history.shown_effects import Effect
+from conflict.history.timeline import RowChange
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowImage, layout_of_types
 from ndb_formats.events.rows_event import Operation

@@ -9,9 +9,9 @@ from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.columns import digest_of
 from conflict.history.grid.schemas import IMAGES
 from conflict.history.grid.writer import PartBuilder, bucket_of, identity_of
-from conflict.history.model import Origin, RowChange, Transaction
 from conflict.history.run import TableNumbers
 from conflict.history.shown_effects import Effect, effect_of
+from conflict.history.timeline import Origin, RowChange, Transaction
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.row_image import RowImage, take_image
 from ndb_formats.events.rows_event import ConflictFlag, Operation

@@ -19,8 +19,9 @@ from conflict.engine.kernels.records import packed_changes
 from conflict.history.grid.epoch_files import read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.writer import write_history
-from conflict.history.model import EpochApply, History
+from conflict.history.model import History
 from conflict.history.run import Run
+from conflict.history.timeline import EpochApply
 from conflict.results.layout import ResultOptions
 from conflict.rules.replication_table import Role
 from conflict.runs.resolve_job import run_of_part
@@ -31,12 +32,10 @@ from conflict.whatif.comparing.bucket_figures import written_in
 from conflict.whatif.comparing.known_part import (
     DecidedBucket,
     KnownPart,
-    SettledRows,
-    Unsure,
-    UnsureFindings,
     find_known_part,
     find_unsure,
 )
+from conflict.whatif.comparing.unsure_transactions import SettledRows, Unsure, UnsureFindings
 from tests.conflict.cut_histories import from_middle
 from tests.conflict.random_histories import BINLOG_TYPES, ROLES, SETTINGS, USUAL_ROLES, configuration, make_history
 from tests.examples import examples

@@ -13,9 +13,9 @@ from conflict.history.grid.epoch_files import epochs_table, read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import log_part
 from conflict.history.grid.writer import write_history
-from conflict.history.model import Transaction
 from conflict.history.run import Run
 from conflict.history.scheduling.summaries import Summary
+from conflict.history.timeline import Transaction
 from conflict.results.layout import ResultOptions
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.replication_table import ReplicationRow

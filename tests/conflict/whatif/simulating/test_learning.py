@@ -11,7 +11,7 @@ import pytest
 
 from conflict.conformance.case import ConflictCase
 from conflict.history.epochs import BinlogEpoch
-from conflict.history.model import Transaction
+from conflict.history.timeline import Transaction
 from conflict.whatif.simulating.clocks import EpochClock
 from conflict.whatif.simulating.learning import learn, read_logs, scaled
 from conflict.whatif.simulating.model_file import model_text, parse_model
