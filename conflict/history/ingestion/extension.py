@@ -64,7 +64,7 @@ def files_kept_alone(run: Run, held: Manifest) -> dict[str, KeptAlone]:
         if files:
             read = (facts.last_epoch for facts in held.segments[cluster.name] if facts.file in files)
             statements = tuple(each for each in changes[cluster.name] if each.step.file in files)
-            in_front = len(cluster.servers) == 1 and known[: len(files) + 1] == (*files, given[0])
+            in_front = len(cluster.servers) == 1 and known[: len(files) + 1] == (*files, *given[:1])
             found[cluster.name] = KeptAlone(files, max(read, default=0), statements, in_front)
     return found
 

@@ -178,11 +178,7 @@ class _Search:
 
     def _assignments(self, plain: Trial) -> Iterator[Assignment]:
         """Yield the functions by epoch that can be: the primary refreshes rows, or marks them as reflected."""
-        marks = self._trials.marks
-        reflected = {
-            name: frozenset(table for table, found in tables.items() if Mark.REFLECTED in found)
-            for name, tables in marks.items()
-        }
+        marks, reflected = self._trials.marks, self._reflected
         by_role = any(reflected.values())
         shown = {name: tables for name, tables in (reflected if by_role else plain.refreshed).items() if tables}
         if len(shown) != 1:
@@ -195,6 +191,14 @@ class _Search:
             if spec.refreshes and (by_role or tables <= unmarked if spec.uses_role else not by_role):
                 yield Assignment(dict.fromkeys(sorted(tables), ConflictFunction(spec)), primary)
 
+    @property
+    def _reflected(self) -> Mapping[str, frozenset[str]]:
+        """By cluster, the tables of which its applier marks rows as reflected, and so has a function for."""
+        return {
+            name: frozenset(table for table, found in tables.items() if Mark.REFLECTED in found)
+            for name, tables in self._trials.marks.items()
+        }
+
     def _with_fewer_tables(self, assignment: Assignment) -> Iterator[Trial]:
         """Yield the trial of functions, and those of fewer: transactions refresh rows of other tables, too."""
         best = self._trials.run(assignment)
@@ -204,7 +208,8 @@ class _Search:
         functions = assignment.functions
         if not any(each.spec.transactional for each in functions.values()):
             return
-        for table in sorted(functions) if best.wrong or len(functions) <= _FEW_TABLES else ():
+        unsure = sorted(functions.keys() - self._reflected.get(assignment.primary or "", frozenset()))
+        for table in unsure if best.wrong or len(unsure) <= _FEW_TABLES else ():
             fewer = {name: each for name, each in best.assignment.functions.items() if name != table}
             trial = self._trials.run(attrs.evolve(assignment, functions=fewer)) if fewer else None
             if trial is not None:
