@@ -111,7 +111,8 @@ def resolve(
         schema: CREATE TABLE statements, for bare binlogs that neither create nor describe their tables.
         ndb_replication: Rows of mysql.ndb_replication, for bare binlogs: .sql, .csv, .tsv, .toml.
         conflict_fn: For bare binlogs, the conflict function by table or pattern: ``{"shop.*": "NDB$MAX(version)"}``; or
-            as on the command line: ``"shop.*=NDB$MAX(version)"``, also several in a list or with commas between.
+            as on the command line: ``"shop.*=NDB$MAX(version)"``, also several in a list or with commas between. By
+            default, functions are found by trial.
         primary: For bare binlogs and functions by epoch: the primary cluster.
         force: Replace what is there already.
         progress: Called with the name of a stage, what is done, and what there is to do.
