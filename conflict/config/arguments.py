@@ -151,7 +151,9 @@ SOURCES = Typed(
     "A run file (.toml); or the binlogs of both clusters: folders, index files, patterns or files.",
 )
 CONFLICT_FN = Typed(
-    "TABLE=FUNCTION", "For bare binlogs: 'shop.orders=NDB$MAX(version)', in single quotes; or 'shop.*=...'."
+    "TABLE=FUNCTION",
+    "For bare binlogs: 'shop.orders=NDB$MAX(version)', in single quotes; or 'shop.*=...'. Without it, functions are "
+    "found by trial.",
 )
 
 CONFLICT_FN_OF_CHECK = attrs.evolve(CONFLICT_FN, help="In place of rows: shop.orders=NDB$MAX(version), or shop.*=...")
