@@ -12,6 +12,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import attrs
@@ -113,7 +114,7 @@ def find_functions(configuration: Configuration, progress: StageProgress = no_pr
             where = "the binlogs" if whole else f"the first {size / 2**20:g} MiB of each log"
             search = _Search(trials, configuration, where, found)
             found = found if search.confirms else search.found or found
-            if whole:
+            if whole or (found is None and search.is_unexplained):
                 break
     progress("finding functions", len(SIZES), len(SIZES))
     return None if found is None else found.shown
@@ -139,6 +140,16 @@ class _Search:
     def __init__(self, trials: Trials, configuration: Configuration, where: str, before: _Found | None) -> None:
         self._trials, self._configuration, self._where, self._before = trials, configuration, where, before
 
+    @cached_property
+    def _plain(self) -> Trial | None:
+        """The trial without functions."""
+        return self._trials.run(Assignment())
+
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether something differs without functions, or that cannot be told: with more of the logs it does, too."""
+        return self._plain is None or bool(self._plain.wrong)
+
     @property
     def confirms(self) -> bool:
         """Whether what fits in a smaller part explains this one, too, and nothing else did."""
@@ -150,7 +161,7 @@ class _Search:
     @property
     def found(self) -> _Found | None:
         """What fits; None if nothing does, or no function at all."""
-        plain = self._trials.run(Assignment())
+        plain = self._plain
         if plain is None:
             return None
         best, others = self._by_epoch(plain)
