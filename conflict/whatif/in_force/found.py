@@ -21,12 +21,13 @@ from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.configuration import Configuration
 from conflict.discovery.additions import ShownFunctions
 from conflict.history.roles import Mark
-from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, FunctionSpec
+from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction
 from conflict.shown_text import listed
 from conflict.whatif.comparing.pairs import comparable_columns
 from conflict.whatif.in_force.log_starts import with_log_starts
 from conflict.whatif.in_force.trials import Assignment, Trial, Trials
 from ndb_formats.errors import FormatError
+from ndb_formats.schema.tables import Table
 
 __all__ = ["find_functions"]
 
@@ -112,7 +113,7 @@ def find_functions(configuration: Configuration, progress: StageProgress = no_pr
                 break  # who reads the rows says why
             whole = _longest(configuration) <= size
             where = "the binlogs" if whole else f"the first {size / 2**20:g} MiB of each log"
-            search = _Search(trials, configuration, where, found)
+            search = _Search(trials, where, found)
             found = found if search.confirms else search.found or found
             if whole or (found is None and search.is_unexplained):
                 break
@@ -132,13 +133,12 @@ class _Search:
 
     Args:
         trials: Trials on it.
-        configuration: The run.
         where: Which part it is, in words.
         before: What fits in a smaller part; of these functions, no others are tried.
     """
 
-    def __init__(self, trials: Trials, configuration: Configuration, where: str, before: _Found | None) -> None:
-        self._trials, self._configuration, self._where, self._before = trials, configuration, where, before
+    def __init__(self, trials: Trials, where: str, before: _Found | None) -> None:
+        self._trials, self._where, self._before = trials, where, before
 
     @cached_property
     def _plain(self) -> Trial | None:
@@ -229,52 +229,63 @@ class _Search:
 
     def _by_column(self, base: Trial) -> tuple[Trial, Others]:
         """Return the best trial with functions that compare a column beside those by epoch, and others that fit."""
-        fitting = dict(self._fitting(base, self._candidates(base)))
+        known = self._known
+        counts = self._counts(
+            base, {table: known.get(table, own) for table, own in _leading(base, self._trials.tables)}
+        )
+        unknown = {table: _others_like(own) for table, own in counts.items() if table not in known}
+        for table, own in self._counts(base, unknown).items():
+            counts[table].update(own)
+        fitting = {
+            table: [function for function, count in own.items() if count == min(own.values())]
+            for table, own in counts.items()
+            if own and min(own.values()) * _EXPLAINED <= base.differing[table]
+        }
         tables = Counter(function.spec for own in fitting.values() for function in own)
         # Of several that fit, a table has the one that fits most tables.
         ordered = {table: sorted(own, key=lambda each: -tables[each.spec]) for table, own in fitting.items()}
         best = self._trials.run(_with(base, {table: own[0] for table, own in ordered.items()})) if fitting else None
         return (base, {}) if best is None else (best, {table: own[1:] for table, own in ordered.items() if own[1:]})
 
-    def _fitting(
+    @property
+    def _known(self) -> dict[str, list[ConflictFunction]]:
+        """By table, what fits in a smaller part."""
+        if self._before is None:
+            return {}
+        others = self._before.others
+        return {table: [own, *filter(None, others.get(table, ()))] for table, own in self._before.functions.items()}
+
+    def _counts(
         self, base: Trial, candidates: Mapping[str, Sequence[ConflictFunction]]
-    ) -> Iterator[tuple[str, list[ConflictFunction]]]:
-        """Yield the tables that some candidates explain, with the best of these; all tables are tried at once."""
-        wrong: dict[str, dict[ConflictFunction, int]] = {table: {} for table in candidates}
+    ) -> dict[str, dict[ConflictFunction, int]]:
+        """Return, by table and candidate, how many row changes differ; the candidates of all tables take turns."""
+        counts: dict[str, dict[ConflictFunction, int]] = {table: {} for table in candidates}
         for number in range(max(map(len, candidates.values()), default=0)):
             tried = {table: own[number] for table, own in candidates.items() if number < len(own)}
             trial = self._trials.run(_with(base, tried))
             for table, function in tried.items():
                 if trial is not None:
-                    wrong[table][function] = trial.differing.get(table, 0)
-        for table, own in wrong.items():
-            least = min(own.values(), default=base.differing[table])
-            if least * _EXPLAINED <= base.differing[table]:
-                yield table, [function for function, count in own.items() if count == least]
-
-    def _candidates(self, base: Trial) -> dict[str, list[ConflictFunction]]:
-        """Return, by table in which something differs, the functions that can explain it."""
-        specs = sorted((spec for spec in FUNCTIONS if spec.argument is Argument.COLUMN), key=_rarely)
-        found = {}
-        for table in self._configuration.data_schema.tables:
-            name = table.full_name
-            if base.differing.get(name, 0) and name not in base.assignment.functions:
-                columns = comparable_columns(table)
-                found[name] = [ConflictFunction(spec, column) for column in columns for spec in specs]
-        if self._before is None:
-            return found
-        before = self._before
-        known = {
-            name: [before.functions[name], *filter(None, before.others.get(name, ()))]
-            for name in found
-            if name in before.functions
-        }
-        return {**found, **known}
+                    counts[table][function] = trial.differing.get(table, 0)
+        return counts
 
 
-def _rarely(spec: FunctionSpec) -> bool:
-    """Whether few use a function: only writes that know the value before are applied."""
-    return spec.name == "NDB$OLD"
+_BY_COLUMN = [spec for spec in FUNCTIONS if spec.argument is Argument.COLUMN]
+_LEADING = [spec for name in ("NDB$MAX", "NDB$OLD") for spec in _BY_COLUMN if spec.name == name]
+
+
+def _leading(base: Trial, tables: Sequence[Table]) -> Iterator[tuple[str, list[ConflictFunction]]]:
+    """Yield the tables in which something differs, and by column, the functions that show which one is right."""
+    for table in tables:
+        if base.differing.get(table.full_name, 0) and table.full_name not in base.assignment.functions:
+            columns = comparable_columns(table)
+            yield table.full_name, [ConflictFunction(spec, column) for spec in _LEADING for column in columns]
+
+
+def _others_like(counts: Mapping[ConflictFunction, int]) -> list[ConflictFunction]:
+    """Return the other functions, of the columns of which the fewest row changes differ."""
+    of_max = {function: count for function, count in counts.items() if function.spec is _LEADING[0]}
+    columns = [function.column for function, count in of_max.items() if count == min(of_max.values())]
+    return [ConflictFunction(spec, column) for column in columns for spec in _BY_COLUMN if spec not in _LEADING]
 
 
 def _with(base: Trial, functions: Mapping[str, ConflictFunction]) -> Assignment:

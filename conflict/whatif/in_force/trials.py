@@ -27,6 +27,7 @@ from conflict.runs.columnar_run import settle_run
 from conflict.runs.ingest_job import ingest
 from conflict.runs.runner import in_threads
 from ndb_formats.errors import FormatError
+from ndb_formats.schema.tables import Table
 
 __all__ = ["Assignment", "Trial", "Trials"]
 
@@ -120,11 +121,13 @@ class Trials:
     def __init__(self, configuration: Configuration, folder: str) -> None:
         self._configuration, self._folder = configuration, folder
         self._read: dict[frozenset[tuple[str, str]], tuple[Folder, Manifest]] = {}
+        self.tables: tuple[Table, ...] = ()  # as the logs name them, once something was tried
 
     def run(self, assignment: Assignment) -> Trial | None:
         """Return what comes of functions; None if they cannot be tried on these logs."""
         with suppress(ConflictError, FormatError, LeftToReferenceError):
             run = make_run(assignment.set_up(self._configuration))
+            self.tables = run.data_schema.tables
             columns = frozenset(
                 (table, function.column)
                 for table, function in assignment.functions.items()

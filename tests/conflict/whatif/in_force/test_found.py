@@ -13,6 +13,7 @@ from conflict.discovery.draft import draft_run
 from conflict.errors import ConfigurationError
 from conflict.library import draft_of
 from conflict.rules.functions import DEFAULT_GCI_BITS, ConflictFunction, parse_conflict_function
+from conflict.simulations import simulate
 from conflict.whatif.in_force.found import find_functions
 from conflict.whatif.in_force.log_starts import with_log_starts
 from conflict.whatif.in_force.trials import Assignment
@@ -93,6 +94,20 @@ def test_the_demo(tmp_path: Path) -> None:
     assert draft.shown is not None
     assert draft.shown.primary == "server1"
     assert draft.shown.sentences[0] in draft.text
+
+
+def test_one_of_several_columns_is_found(tmp_path: Path) -> None:
+    """In a simulation whose table has five columns to compare, and whose schema names no database."""
+    workload = {"transactions_per_second": 100, "updateproportion": 0.9, "readproportion": 0.0, "insertproportion": 0.1}
+    model = {"seconds": 4, "seed": 5, "function": "NDB$MAX(x)", "recordcount": 20, "binlog_type": 7}
+    made = tmp_path / "made"
+    simulate({**model, "workload": {**workload, "deleteproportion": 0.0}}, write_binlogs=made)
+    draft = draft_of([made / "A", made / "B"], Additions(schema=made / "schema.sql"), tmp_path / "run.toml")
+    assert draft.shown is not None
+    (function,) = draft.shown.functions.values()
+    fitting = {str(function), *map(str, next(iter(draft.shown.others.values()), ()))}
+    assert "NDB$MAX(x)" in fitting
+    assert all(text.endswith("(x)") for text in fitting)
 
 
 def test_what_the_user_says_is_not_looked_for(tmp_path: Path) -> None:
