@@ -93,8 +93,8 @@ def resolve(
         sources: A run file, or one that `load_run_file` has read; or the bare binlogs of both clusters: folders, index
             files, patterns or files.
         out: Folder for the result; a new temporary one if there is none.
-        engine: The engine: ``auto``, ``local``, ``spark`` or ``reference``; auto is local for binlogs of up to 256
-            MiB, else spark.
+        engine: The engine: ``auto``, ``local``, ``spark`` or ``reference``; auto is local, unless Spark is configured
+            or this machine lacks the memory.
         function: A rule in Python, ``MODULE:NAME``, for the reference engine.
         policy: ``manual`` allows functions as the manual does for a binlog type; ``needs`` allows all that get the
             columns they need.

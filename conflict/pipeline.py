@@ -33,7 +33,7 @@ from conflict.results.layout import catalogue_result
 from conflict.results.run_document import ResolvedRun
 from conflict.rules.counters import zero_counters
 from conflict.runs.columnar_run import needs_reference, refuse_python_rules, run_columnar
-from conflict.runs.engine_choice import choose_engine
+from conflict.runs.engine_choice import EngineChoice, choose_engine
 from conflict.runs.ingest_job import Ingested
 from conflict.runs.ingest_job import ingest as ingest_binlogs
 from conflict.runs.outline_job import outlines_by_tasks
@@ -116,7 +116,8 @@ def resolve(
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
     configuration, target = run_file.configuration, folder_of(out)
-    engine = choose_engine(configuration).engine if engine == "auto" else engine
+    choice = choose_engine(configuration) if engine == "auto" else EngineChoice(engine, "")
+    engine = choice.engine
     made = [] if options.history is None else [path_of(options.history.uri)]
     check_target(target, [*run_file.inputs, *made], replace=options.replace)
     kept = options.keep_history
@@ -138,6 +139,8 @@ def resolve(
             held.enter_context(only_writer(kept))
         work = held.enter_context(whole_or_not_at_all(target, replace=options.replace))
         resolved = resolve_from_holes(engine, run, work, progress, options)
+        if choice.reason and not resolved.engine:
+            resolved = attrs.evolve(resolved, engine=choice.engine, engine_reason=choice.reason)
         zeros = zero_counters(run.configuration.functions)
         work.write_json("counters.json", {name: {**zeros, **each} for name, each in resolved.summary.counters.items()})
         final_rows = options.final_rows or (resolved.engine or engine) == "reference"  # which always writes them

@@ -1,5 +1,7 @@
 """
-What libraries want of the surroundings, and this program does without: `ssl`, and a home that can be written.
+What libraries want of the surroundings, and this program does without; and how much memory there is.
+
+Libraries want `ssl`, and a home that can be written.
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ from types import ModuleType, SimpleNamespace
 
 from ndb_formats.compiled_cache import can_be_written, private_folders
 
-__all__ = ["allow_missing_ssl", "provide_matplotlib_folder"]
+__all__ = ["allow_missing_ssl", "free_memory", "provide_matplotlib_folder"]
 
 _MATPLOTLIB = "MPLCONFIGDIR"
+_MEMORY = Path("/proc/meminfo")
+_GROUP = Path("/sys/fs/cgroup")  # of a container: its own, so that its limit and what it takes are below it
 
 
 def allow_missing_ssl() -> None:
@@ -50,3 +54,24 @@ def provide_matplotlib_folder() -> None:
     folder = next(private_folders("ndb-conflict-matplotlib"), None)
     if folder is not None:
         os.environ[_MATPLOTLIB] = str(folder)
+
+
+def free_memory(meminfo: Path = _MEMORY, group: Path = _GROUP) -> int | None:
+    """
+    Return the bytes of memory that a process can take without swapping; None where the system does not say.
+
+    Args:
+        meminfo: What Linux says of the machine (proc_meminfo(5)).
+        group: What it says of this container (cgroups(7), version 2), which may have a lower limit.
+    """
+    try:
+        lines = dict(line.split(":", 1) for line in meminfo.read_text("ascii").splitlines() if ":" in line)
+        free = int(lines["MemAvailable"].split()[0]) << 10
+    except (OSError, ValueError, KeyError, IndexError):
+        return None
+    try:
+        limit = int((group / "memory.max").read_text("ascii"))
+        taken = dict(line.split() for line in (group / "memory.stat").read_text("ascii").splitlines())
+        return min(free, max(limit - int(taken["anon"]), 0))  # pages of files make room
+    except (OSError, ValueError, KeyError):  # there is no limit: "max" is no number
+        return free

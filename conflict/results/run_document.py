@@ -142,8 +142,8 @@ class ResolvedRun:
         notes: What is to be said about the definitions of tables.
         remarks: What the binlogs hold besides rows.
         starts: Per cluster, the first own epoch of its log, if its tables were not empty before.
-        engine: The engine that resolved the run, if another one than was asked for.
-        engine_reason: Why it did.
+        engine: The engine that resolved the run, if it was left open, or another one than was asked for.
+        engine_reason: Why it did, as the end of a sentence.
         other_readings: The results of other readings of the same binlogs (see `conflict.results.run_document`).
         under_way: What appliers had not reached when the logs end.
         moves: Channels that moved, and epochs that were applied again.

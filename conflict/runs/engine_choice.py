@@ -1,22 +1,33 @@
 """
 Which engine resolves a run when the user leaves it open.
+
+On one machine the local engine is always faster than Spark (docs/scaling.md). So Spark is chosen only where the user
+has configured it, or where this machine has not the memory that the local engine would take.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import attrs
 
+from conflict.history.grid.memory_folder import memory_limit
+from conflict.surroundings import free_memory
+
 if TYPE_CHECKING:
     from conflict.config.configuration import Configuration
 
-__all__ = ["LOCAL_BYTES", "EngineChoice", "choose_engine", "spark_asked_for"]
+__all__ = ["EngineChoice", "choose_engine", "local_memory", "spark_asked_for"]
 
-LOCAL_BYTES = 256 << 20  # of binlogs: what one machine resolves in less time than Spark takes to start twice
-# Both show that the user asked for Spark: spark-submit started this process, or a Spark Connect server is named.
-_SPARK_ASKED_FOR = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
+# Each shows where the user wants Spark to run: spark-submit started this process, a Spark Connect server is named, or
+# arguments or a folder of configuration are given.
+_SPARK_ASKED_FOR = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR")
+# What the local engine was seen to take (docs/scaling.md): in bytes at all, and for each byte of binlogs besides the
+# tables of the History, which are as large as the binlogs and go to files where they do not fit.
+_AT_ALL = 512 << 20
+_BY_BYTE = 0.75
 
 
 @attrs.frozen
@@ -39,7 +50,7 @@ def spark_asked_for() -> str | None:
 
 
 def choose_engine(configuration: Configuration) -> EngineChoice:
-    """Return the engine for a run: the reference engine for what it alone does, else by the size of the binlogs."""
+    """Return the engine for a run: the reference engine for what it alone does, else the local one or Spark."""
     if any(spec.python is not None for spec in configuration.functions):
         return EngineChoice("reference", "it alone runs rules in Python")
     if not configuration.links.is_pair:
@@ -48,11 +59,28 @@ def choose_engine(configuration: Configuration) -> EngineChoice:
     if asked is not None:
         return EngineChoice("spark", f"{asked} is set")
     size = sum(file.stat().st_size for file in configuration.files if file.exists())
-    read, limit = _shown(size), LOCAL_BYTES >> 20
-    if size <= LOCAL_BYTES:
-        return EngineChoice("local", f"the binlogs have {read}, and Spark pays off above {limit} MiB")
-    return EngineChoice("spark", f"the binlogs have {read}, more than {limit} MiB")
+    return _by_memory(size, free_memory())
+
+
+def local_memory(size: int) -> int:
+    """Return the bytes of memory that the local engine takes for binlogs of a size in bytes, as an estimate."""
+    return _AT_ALL + min(size, memory_limit()) + int(_BY_BYTE * size)
+
+
+def _by_memory(size: int, free: int | None) -> EngineChoice:
+    """Choose by the memory that the local engine would take for binlogs of `size` bytes, and what there is of it."""
+    needed = local_memory(size)
+    of_binlogs = f"about {_shown(needed)} of memory for {_shown(size)} of binlogs"
+    if free is None or needed <= free:
+        return EngineChoice("local", f"it takes {of_binlogs}")
+    lacking = f"the local engine would take {of_binlogs}, and {_shown(free)} are free"
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        return EngineChoice("local", f"there is no Java for Spark, though {lacking}")
+    return EngineChoice("spark", lacking)
 
 
 def _shown(size: int) -> str:
+    """Return a number of bytes for people."""
+    if size >> 30:
+        return f"{size / (1 << 30):,.1f} GiB"
     return f"{size >> 20:,} MiB" if size >> 20 else f"{-(-size >> 10)} KiB"

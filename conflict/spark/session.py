@@ -104,7 +104,10 @@ def _quiet_start() -> Iterator[None]:
         except Exception as error:
             log.seek(0)
             printed = log.read().decode("utf-8", "replace").strip()
-            message = f"Spark could not be started; it needs Java 17 or later. Its output: {printed or error}"
+            message = (
+                "Spark could not be started; it needs Java 17 or later. The engine local needs neither (--engine"
+                f" local). Its output: {printed or error}"
+            )
             raise ConfigurationError(message) from error
         finally:
             os.dup2(terminal, 2)

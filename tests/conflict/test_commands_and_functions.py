@@ -14,7 +14,6 @@ import pytest
 import conflict
 from conflict.cli.app import COMMANDS
 from conflict.cli.from_functions import help_of
-from conflict.runs.engine_choice import LOCAL_BYTES
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
 
@@ -178,8 +177,3 @@ def test_a_model_is_learnt_simulated_and_swept(tmp_path: Path) -> None:
     grid.write_text('model = "learnt.toml"\n[grid]\nlatency_ms = [0, 100]\n')
     table = conflict.sweep(grid, out=tmp_path / "swept", workers=1)
     assert table["unsettled_changes"].to_pylist() == [0, 0]
-
-
-def test_help_names_the_size_from_which_spark_pays() -> None:
-    """As the program chooses."""
-    assert f"up to {LOCAL_BYTES >> 20} MiB" in help_of(conflict.resolve)["engine"]

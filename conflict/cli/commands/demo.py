@@ -46,7 +46,7 @@ def demo(
     recording, result = folder / "recording", folder / "result"
     _copy(recording)
     call = partial(unwrap(resolve), recording / "run.toml", out=result, force=True)
-    resolved, _ = show_resolved(call, is_chosen=True)
+    resolved, _ = show_resolved(call)
     exit_with(code_of(resolved))
     _print_next(folder)
 

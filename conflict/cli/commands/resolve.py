@@ -18,7 +18,6 @@ from conflict.cli.from_functions import Call, command_of
 from conflict.cli.refusals import ExitCode, exit_with, messages
 from conflict.cli.sources import load_run_of
 from conflict.config.arguments import ResolveEngine
-from conflict.runs.engine_choice import choose_engine
 
 if TYPE_CHECKING:
     from conflict.results.run_document import ResolvedRun
@@ -32,7 +31,6 @@ EXAMPLES = 2  # rejected operations that the summary explains
 def resolve(
     call: Call[tuple[ResolvedRun, str]],
     context: typer.Context,
-    engine: ResolveEngine,
     out: Annotated[Path, typer.Option(help="Folder for the result.")] = Path("result"),
     unpacked_mib: UnpackedOption = None,
 ) -> None:
@@ -49,20 +47,19 @@ def resolve(
 
     allow_unpacked(unpacked_mib)
     load_run_of(call)
-    shown = show_resolved(call, is_chosen=engine is ResolveEngine.AUTO)
+    shown = show_resolved(call)
     print_next(messages, out, *shown, context)
     exit_with(code_of(shown[0]))
 
 
 def show_resolved(
-    call: Callable[..., tuple[ResolvedRun, str]], *, is_chosen: bool
+    call: Callable[..., tuple[ResolvedRun, str]],
 ) -> tuple[ResolvedRun, list[dict[str, Any]]]:
     """
     Resolve a run and print its summary; return the result, and the rejected operations that were printed.
 
     Args:
         call: What resolves it, but for its progress.
-        is_chosen: Whether the program chooses the engine.
     """
     from conflict.result import read_result
     from conflict.results.files import rejected_examples
@@ -72,12 +69,10 @@ def show_resolved(
     gc.freeze()  # what imports made stays, and need not be looked at again and again
     with progress_bars(time_left=True) as progress:
         resolved, out = call(progress=progress)
-    engine, reason = resolved.engine, resolved.engine_reason
-    if is_chosen and not engine:
-        choice = choose_engine(resolved.run.configuration)
-        engine, reason = choice.engine, choice.reason
-    if engine:
-        messages.print(f"The {engine} engine resolved this: {reason}.", highlight=False, markup=False)
+    if resolved.engine:
+        messages.print(
+            f"The {resolved.engine} engine resolved this: {resolved.engine_reason}.", highlight=False, markup=False
+        )
     result = read_result(out)
     examples = rejected_examples(result.folder, result.clusters, EXAMPLES)
     telling = tell_examples(result.run, examples)

@@ -79,7 +79,7 @@ def _commands(
 
 def _comparing(resolved: ResolvedRun, context: typer.Context) -> Iterator[tuple[list[str], str]]:
     """Yield the command that compares functions on the same inputs, if it takes what `resolve` was given."""
-    left_out = resolved.engine or needs_reference(resolved.run) is not None
+    left_out = resolved.engine == "reference" or needs_reference(resolved.run) is not None
     if left_out or any(_is_given(context, name) for name in _NOT_COMPARED):
         return
     words = ["compare", *map(str, context.params["sources"])]
