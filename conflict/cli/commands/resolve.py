@@ -17,7 +17,6 @@ from conflict.cli.common import UnpackedOption, allow_unpacked, console, progres
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.refusals import ExitCode, exit_with, messages
 from conflict.cli.sources import load_run_of
-from conflict.config.arguments import ResolveEngine
 
 if TYPE_CHECKING:
     from conflict.results.run_document import ResolvedRun
