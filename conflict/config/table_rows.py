@@ -20,9 +20,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import attrs
+from sqlglot import Token, TokenType
 from sqlglot.dialects.mysql import MySQL
 from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import Token, TokenType
 
 from conflict.errors import ConfigurationError
 
