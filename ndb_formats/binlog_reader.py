@@ -39,6 +39,7 @@ from ndb_formats.events.transaction_payload import decode_transaction_payload
 from ndb_formats.stored import path_of
 
 FIRST_POSITION = len(BINLOG_MAGIC)
+ENCRYPTED_FROM_HERE = "the events after it are encrypted; fetch the file with mysqlbinlog --read-from-remote-server"
 allow_unpacked(os.environ.get(UNPACKED_OPTION))
 
 
@@ -119,7 +120,7 @@ def read_events(
         CorruptError: Not a binlog, or an event's size cannot be right.
         ChecksumError: An event's bytes do not match its CRC32.
         CutFileError: The file ends inside an event. All events before it have been yielded.
-        UnsupportedError: An encrypted file, or a binlog version other than 4.
+        UnsupportedError: An encrypted file, events that are encrypted, or a binlog version other than 4.
     """
     name = str(path)
     size = _size_of(path)
@@ -137,6 +138,8 @@ def read_events(
             if event.type is EventType.FORMAT_DESCRIPTION_EVENT:
                 # A relay log has its source's Format_description event after its own.
                 description = decode_format_description(event.body)
+            elif event.type is EventType.MARIADB_START_ENCRYPTION_EVENT:
+                raise UnsupportedError(ENCRYPTED_FROM_HERE, file=name, position=position, event=event.header.type_name)
             yield event
             position = event.end
 

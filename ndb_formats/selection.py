@@ -20,7 +20,15 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, server_of, unpacked
+from ndb_formats.binlog_reader import (
+    ENCRYPTED_FROM_HERE,
+    FIRST_POSITION,
+    Event,
+    locate,
+    read_events,
+    server_of,
+    unpacked,
+)
 from ndb_formats.constants import APPLY_STATUS, TRANSACTION_STARTS, ColumnCode, EventType
 from ndb_formats.errors import CorruptError, UnsupportedError
 from ndb_formats.events.control_events import decode_xa_prepare
@@ -217,8 +225,7 @@ def decode_event(event: Event, state: DecodingState) -> DecodedEvent:
         _note_epoch(rows, found, state)
         return DecodedEvent(event, state.epoch, found, rows, begin=state.begin)
     if kind is EventType.MARIADB_START_ENCRYPTION_EVENT:
-        message = "the events after it are encrypted; fetch the file with mysqlbinlog --read-from-remote-server"
-        raise UnsupportedError(message)
+        raise UnsupportedError(ENCRYPTED_FROM_HERE)
     if kind in UNREAD_ROW_EVENTS:
         message = f"{UNREAD_ROW_EVENTS[kind]} cannot be read"
         raise UnsupportedError(message)

@@ -164,6 +164,17 @@ class TestNotABinlog:
             list(read_events(binlog))
         assert (caught.value.file, caught.value.position) == (str(binlog), 0)
 
+    @pytest.mark.parametrize("checksum", [True, False])
+    def test_events_that_are_encrypted(self, binlog: Path, checksum: bool):
+        """MariaDB says so in an event; what follows is refused for what it is, and not for its checksum."""
+        description = event_bytes(FORMAT_DESCRIPTION, description_body(), checksum=True)
+        encrypted = event_bytes(164, bytes([1]) + bytes(16), checksum=checksum)
+        binlog.write_bytes(MAGIC + description + encrypted + bytes(range(1, 201)))
+        events = read_events(binlog, verify=checksum)
+        assert next(events).header.type_code == FORMAT_DESCRIPTION
+        with pytest.raises(UnsupportedError, match="MARIADB_START_ENCRYPTION_EVENT: the events after it are encrypted"):
+            next(events)
+
     def test_a_first_event_that_is_no_description(self, binlog: Path):
         """A file of MySQL before 5.0 starts otherwise."""
         binlog.write_bytes(MAGIC + event_bytes(1, bytes(56), checksum=False))

@@ -250,7 +250,7 @@ INSERT = WrittenChange(CLASSIC_DEFAULT, None, {0: 1, 1: "a", 2: "a" * 20}, {0, 1
 @pytest.mark.parametrize(
     ("change", "full", "minimal"),
     [
-        # The manual's own: MySQL 5.6.2, no checksums, a file that starts at 114.
+        # From a blog post on a pre-release 5.6.2; the settings (no checksums, a file that starts at 114) are fitted.
         (DELETE, 1048913, (331, 331)),
         # From a full log: the value is the default, so it may have been given or not.
         (INSERT, 356, (334, 356)),

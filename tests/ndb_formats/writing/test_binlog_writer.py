@@ -221,7 +221,11 @@ DEFAULTED = "CREATE TABLE test.t1 (c1 INT PRIMARY KEY, c2 CHAR(1), c3 VARCHAR(10
     ],
 )
 def test_the_classic_sizes(rule: RowImageRule, sql: str, before: dict | None, after: dict | None, position: int):
-    """The figures that MySQL 5.6.2 was introduced with: the position after a delete of a text, and after an insert."""
+    """
+    The position after a delete of a text, and after an insert, as a blog post on a pre-release 5.6.2 gives them.
+
+    The settings that lead to its figures are fitted.
+    """
     out = io.BytesIO()
     writer = BinlogWriter(out, attrs.evolve(OLD, logging=Logging(row_image=rule)))
     writer.start(MOMENT)
