@@ -23,6 +23,7 @@ from enum import Enum
 from typing import Final, Literal
 
 import attrs
+import numpy as np
 
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError
@@ -80,8 +81,16 @@ class Vector:
 
     @property
     def text(self) -> str:
-        """The text that `mysqlbinlog` and ``VECTOR_TO_STRING`` print: five digits after the point."""
-        return f"[{','.join(f'{number:.5e}' for number in self.floats)}]"
+        """
+        The numbers as JSON, each with as many digits as tell it from all other floats of four bytes.
+
+        A vector with a number that JSON does not have, infinite or NaN, is its bytes: ``0x`` and hexadecimal digits.
+        (``VECTOR_TO_STRING`` and `mysqlbinlog` print six digits, from which the value cannot be had back.)
+        """
+        numbers = np.frombuffer(self.data, "<f4")
+        if not np.isfinite(numbers).all():
+            return "0x" + self.data.hex().upper()
+        return f"[{','.join(map(str, numbers))}]"
 
 
 def decode_vector(data: bytes) -> Vector:
