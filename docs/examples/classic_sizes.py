@@ -1,4 +1,4 @@
-"""Print the sizes that a blog post gave for a pre-release MySQL 5.6.2: one delete, and one insert that leaves out a default."""
+"""Print the sizes that a blog post gave for a pre-release MySQL 5.6.2: a delete, and an insert without a default."""
 
 import io
 

@@ -43,7 +43,7 @@ CHARACTER_CODES = frozenset(
     | {ColumnCode.VECTOR}  # its collation in the event is `binary`
 )
 # MariaDB gives GEOMETRY columns a collation as well: `binary`.
-_CHARACTER_CODES_OF_MARIADB = CHARACTER_CODES | {ColumnCode.GEOMETRY}
+CHARACTER_CODES_OF_MARIADB = CHARACTER_CODES | {ColumnCode.GEOMETRY}
 
 
 @attrs.frozen
@@ -127,7 +127,7 @@ def decode_table_map(body: bytes, server: str = "") -> TableMap:
         spare_nullable=int.from_bytes(bitmap, "little") >> count,
         mariadb=mariadb,
     )
-    return _with_metadata(table_map, Cursor(metadata), _CHARACTER_CODES_OF_MARIADB if mariadb else CHARACTER_CODES)
+    return _with_metadata(table_map, Cursor(metadata), CHARACTER_CODES_OF_MARIADB if mariadb else CHARACTER_CODES)
 
 
 def encode_table_map(table_map: TableMap) -> bytes:

@@ -29,7 +29,7 @@ import attrs
 
 from ndb_formats.constants import ColumnCode, EventType
 from ndb_formats.events.control_events import decode_incident
-from ndb_formats.events.table_map import TableMap
+from ndb_formats.events.table_map import CHARACTER_CODES, CHARACTER_CODES_OF_MARIADB, TableMap
 from ndb_formats.events.table_metadata import DefaultCharset, TableMetadata, decode_table_metadata
 from ndb_formats.selection import DecodedEvent
 from ndb_formats.types.collation_names import BINARY, Collation, collation_of
@@ -38,7 +38,7 @@ from ndb_formats.types.column_types import WireType
 _HIDDEN_KEY = 0x4  # flag of a Table_map event: its first column is a generated invisible primary key
 _HIDDEN_KEY_NAME = b"my_row_id"
 _GEOMETRIES = (
-    "GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMCOLLECTION",
+    "GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON",
 )  # fmt: skip
 _BLOBS = {
     1: ("TINYBLOB", "TINYTEXT"),
@@ -64,7 +64,7 @@ class _Column:
         unsigned: Whether it is UNSIGNED.
         collation: The collation of a character, ENUM or SET column.
         members: Members of an ENUM or SET.
-        geometry: Kind of a geometry.
+        geometry: The name of the kind of a geometry.
         elements: Maximum of elements of a vector.
         visible: Whether it is visible.
     """
@@ -76,7 +76,7 @@ class _Column:
     unsigned: bool | None
     collation: Collation | None
     members: tuple[bytes, ...] | None
-    geometry: int
+    geometry: str
     elements: int
     visible: bool | None
 
@@ -102,11 +102,14 @@ def table_metadata_lines(table_map: TableMap) -> list[bytes]:
     metadata = decode_table_metadata(table_map.metadata)
     text = b"# Columns("
     columns = _columns(table_map, metadata)
+    separator = b"," if table_map.mariadb else b", "
     for number, column in enumerate(columns, 1):
         if column.wire.code not in _TYPES:
             text += _name(column) + b"INVALID_TYPE(%d)" % column.wire.code
             continue
-        text += _name(column) + b"".join(_parts(column)) + (b",\n#         " if number < len(columns) else b"")
+        text += (
+            _name(column) + b"".join(_parts(column, separator)) + (b",\n#         " if number < len(columns) else b"")
+        )
     lines = (text + b")").split(b"\n")
     key = _primary_key(table_map, metadata)
     return [*lines, b"# Primary Key(%s)" % key] if key else lines
@@ -118,8 +121,8 @@ def _name(column: _Column) -> bytes:
     return b"`%s` " % _HIDDEN_KEY_NAME if column.hidden_key else b""
 
 
-def _parts(column: _Column) -> Iterator[bytes]:
-    """Yield type and properties of a column, in the order of the tool."""
+def _parts(column: _Column, separator: bytes) -> Iterator[bytes]:
+    """Yield type and properties of a column, in the order of the tool; `separator` stands between members."""
     yield _TYPES[column.wire.code](column).encode()
     if column.wire.code in _NUMERIC and column.unsigned is not None:
         yield b" UNSIGNED" if column.unsigned and column.wire.code is not ColumnCode.YEAR else b""
@@ -128,7 +131,7 @@ def _parts(column: _Column) -> Iterator[bytes]:
     if not column.nullable or column.hidden_key:
         yield b" NOT NULL"
     if column.members:
-        yield b"(%s)" % b", ".join(b"'%s'" % _escaped(member) for member in column.members)
+        yield b"(%s)" % separator.join(b"'%s'" % _escaped(member) for member in column.members)
     if column.collation is not None and (column.is_text or column.wire.code in _MEMBERS):
         yield f" CHARSET {column.collation.charset} COLLATE {column.collation.name}".encode()
     if column.visible is False or (column.visible is None and column.hidden_key):
@@ -149,7 +152,8 @@ def _primary_key(table_map: TableMap, metadata: TableMetadata) -> bytes:
 
 def _columns(table_map: TableMap, metadata: TableMetadata) -> list[_Column]:
     types = table_map.types
-    texts = _collations(metadata.default_charset, metadata.column_charset, types, _CHARACTER)
+    codes = CHARACTER_CODES_OF_MARIADB if table_map.mariadb else CHARACTER_CODES
+    texts = _collations(metadata.default_charset, metadata.column_charset, types, codes)
     choices = _collations(metadata.enum_and_set_default_charset, metadata.enum_and_set_column_charset, types, _MEMBERS)
     enums = _spread(metadata.enum_str_value, types, (ColumnCode.ENUM,))
     sets = _spread(metadata.set_str_value, types, (ColumnCode.SET,))
@@ -167,7 +171,7 @@ def _columns(table_map: TableMap, metadata: TableMetadata) -> list[_Column]:
             unsigned=unsigned[ordinal],
             collation=collation_of(texts[ordinal] or choices[ordinal] or 0),
             members=enums[ordinal] if enums[ordinal] is not None else sets[ordinal],
-            geometry=geometries[ordinal] or 0,
+            geometry=_geometry_name(geometries[ordinal] or 0, mariadb=table_map.mariadb),
             elements=elements[ordinal] or 0,
             visible=visible[ordinal],
         )
@@ -219,9 +223,10 @@ def _blob(column: _Column) -> str:
     return _BLOBS.get(column.wire.length, invalid)[column.is_text]
 
 
-def _geometry(column: _Column) -> str:
-    known = column.geometry < len(_GEOMETRIES)
-    return _GEOMETRIES[column.geometry] if known else f"INVALID_GEOMETRY_TYPE({column.geometry})"
+def _geometry_name(kind: int, *, mariadb: bool) -> str:
+    if kind == len(_GEOMETRIES):
+        return "GEOMETRYCOLLECTION" if mariadb else "GEOMCOLLECTION"
+    return _GEOMETRIES[kind] if kind < len(_GEOMETRIES) else f"INVALID_GEOMETRY_TYPE({kind})"
 
 
 _TYPES: dict[ColumnCode, Callable[[_Column], str]] = {
@@ -247,16 +252,12 @@ _TYPES: dict[ColumnCode, Callable[[_Column], str]] = {
     ColumnCode.ENUM: _plain("ENUM"),
     ColumnCode.SET: _plain("SET"),
     ColumnCode.JSON: _plain("JSON"),
-    ColumnCode.GEOMETRY: _geometry,
+    ColumnCode.GEOMETRY: lambda column: column.geometry,
     ColumnCode.VECTOR: lambda column: f"VECTOR({column.elements})",
 }
 _NUMERIC = frozenset(
     {ColumnCode.TINY, ColumnCode.SHORT, ColumnCode.INT24, ColumnCode.LONG, ColumnCode.LONGLONG}
     | {ColumnCode.FLOAT, ColumnCode.DOUBLE, ColumnCode.NEWDECIMAL, ColumnCode.YEAR}
-)
-# VECTOR has the collation `binary` in the event.
-_CHARACTER = frozenset(
-    {ColumnCode.STRING, ColumnCode.VAR_STRING, ColumnCode.VARCHAR, ColumnCode.BLOB, ColumnCode.VECTOR}
 )
 _MEMBERS = frozenset({ColumnCode.ENUM, ColumnCode.SET})
 

@@ -126,8 +126,8 @@ class _EventPrinter:
     rows: RowPrinter
     table_metadata: bool
     _last_position: int = -1
-    # What follows the first line's facts, by type and body.
-    _known: dict[tuple[int, bytes], bytes] = attrs.field(factory=dict)
+    # What follows the first line's facts, by type, body and server.
+    _known: dict[tuple[int, bytes, str], bytes] = attrs.field(factory=dict)
 
     def texts(
         self, chunk: EventChunk, events: Sequence[int], scalar: Collection[int]
@@ -157,7 +157,7 @@ class _EventPrinter:
             header = EventHeader(timestamp, code, server, 0, end, 0)
             try:
                 with locate(Event(chunk.file, position, header, b"")):
-                    self._add_lines(Event(chunk.file, position, header, chunk.body(event)), event, lines)
+                    self._add_lines(Event(chunk.file, position, header, chunk.body(event), chunk.server), event, lines)
             except FormatError as error:
                 return [*texts, place * bool(lines) + b"".join(line + b"\n" for line in lines)], error
             texts.append(place + b"".join(line + b"\n" for line in lines))
@@ -168,11 +168,12 @@ class _EventPrinter:
         if code in ROWS_EVENTS:
             return self._rows_tail(chunk, event, code)
         body = chunk.body(event)
-        key = (code, body)
+        key = (code, body, chunk.server)
         if key not in self._known:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            decoded = decode_event(Event(chunk.file, 0, EventHeader(0, code, 0, 0, 0, 0), body), DecodingState())
+            whole = Event(chunk.file, 0, EventHeader(0, code, 0, 0, 0, 0), body, chunk.server)
+            decoded = decode_event(whole, DecodingState())
             first, *lines = event_lines(decoded, table_metadata=self.table_metadata)
             self._known[key] = b"".join(line + b"\n" for line in (first[first.index(b"\t") + 1 :], *lines))
         return self._known[key]
@@ -183,7 +184,7 @@ class _EventPrinter:
         head = chunk.data[start : start + _ROWS_HEAD].tobytes()
         size = int.from_bytes(head[_TABLE_ID + 2 : _ROWS_HEAD], "little") - 2 if code >= _FIRST_V2 else 0
         extra = chunk.data[start + _ROWS_HEAD : start + _ROWS_HEAD + size].tobytes() if size else b""
-        key = (code, head[:_ROWS_HEAD] + extra)
+        key = (code, head[:_ROWS_HEAD] + extra, chunk.server)
         if key not in self._known:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()

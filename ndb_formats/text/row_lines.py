@@ -11,23 +11,25 @@ Rows events as `mysqlbinlog -v` prints them: the lines that start with ``###``.
 A line is bytes without its newline, since text is printed in the character set of its column. Absent columns are not
 printed. ``-v`` leaves the comments out.
 
-Only the Table_map event matters, so no schema is needed. After a column that the tool cannot print (GEOMETRY), and
-after an image without columns, it prints no more of the event.
+Only the Table_map event matters, so no schema is needed. After a column that the tool cannot print (GEOMETRY of MySQL),
+and after an image without columns, it prints no more of the event.
 
 `PRINTED` has a row per column type: the name of the type, and a function from a payload (the bytes of a value without
 its length prefix) to text. Text is bytes: strings are printed as they are stored, each column in its own character set,
-and only control characters, quotes and backslashes are escaped.
+and only control characters, quotes and backslashes are escaped. `mariadb-binlog` escapes control characters alone, all
+by their numbers, and prints a GEOMETRY as a text; `PRINTED_BY_MARIADB` has these rows.
 
 Choices: the tool is followed even where its output is odd. It prints an unsigned integer as a signed one first, the
 year 0000 as 1900, and a negative TIME of servers before MySQL 5.6 as a large number.
 
-Source: MySQL `log_event.cc` (`print_verbose`, `print_verbose_one_row`, `log_event_print_value`).
+Source: MySQL `log_event.cc` (`print_verbose`, `print_verbose_one_row`, `log_event_print_value`); what mariadb-binlog
+10.11 prints.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import lru_cache
 
 import attrs
@@ -50,6 +52,7 @@ _ESCAPES = {byte: b"\\x%02x" % byte for byte in range(32)}
 _ESCAPES |= {8: rb"\b", 9: rb"\t", 10: rb"\n", 12: rb"\f", 13: rb"\r", 39: rb"\'", 92: rb"\\"}
 _QUOTED = tuple(_ESCAPES.get(byte, bytes([byte])) for byte in range(256))
 _PLAIN = bytes(byte for byte in range(256) if byte not in _ESCAPES)
+_QUOTED_BY_MARIADB = tuple(b"\\x%02x" % byte if byte < 32 else bytes([byte]) for byte in range(256))
 
 _BLOB_NAMES = {1: "TINYBLOB/TINYTEXT", 2: "BLOB/TEXT", 3: "MEDIUMBLOB/MEDIUMTEXT", 4: "LONGBLOB/LONGTEXT"}
 _ENUM_NAMES = {1: "ENUM(1 byte)", 2: "ENUM(2 bytes)"}
@@ -163,6 +166,10 @@ def _string(data: bytes, _: WireType) -> bytes:
     return quoted(data)
 
 
+def _string_of_mariadb(data: bytes, _: WireType) -> bytes:
+    return b"'" + b"".join(map(_QUOTED_BY_MARIADB.__getitem__, data)) + b"'"
+
+
 def _named(name: str) -> Callable[[WireType, int], str]:
     """Return a function for a name in which ``{0}`` is the wire type and ``{1}`` the maximum of elements."""
     return name.format
@@ -194,10 +201,19 @@ PRINTED: dict[ColumnCode, Printed] = {
     ColumnCode.VAR_STRING: Printed(_named("VARSTRING({0.length})"), _string),
     ColumnCode.STRING: Printed(_named("STRING({0.length})"), _string),
     ColumnCode.BLOB: Printed(lambda wire, _: _BLOB_NAMES.get(wire.length, "BLOB"), _string),
-    # As mariadb-binlog prints them: the compressed bytes.
-    ColumnCode.VARCHAR_COMPRESSED: Printed(_named("VARSTRING({0.length}) COMPRESSED"), _string),
-    ColumnCode.BLOB_COMPRESSED: Printed(lambda wire, _: f"{_BLOB_NAMES.get(wire.length, 'BLOB')} COMPRESSED", _string),
     ColumnCode.VECTOR: Printed(_named("VECTOR({1})"), _vector),
+}
+PRINTED_BY_MARIADB: dict[ColumnCode, Printed] = {
+    **{
+        code: attrs.evolve(printed, text=_string_of_mariadb) if printed.text is _string else printed
+        for code, printed in PRINTED.items()
+    },
+    ColumnCode.GEOMETRY: Printed(_named("GEOMETRY"), _string_of_mariadb),
+    # The compressed bytes.
+    ColumnCode.VARCHAR_COMPRESSED: Printed(_named("VARSTRING({0.length}) COMPRESSED"), _string_of_mariadb),
+    ColumnCode.BLOB_COMPRESSED: Printed(
+        lambda wire, _: f"{_BLOB_NAMES.get(wire.length, 'BLOB')} COMPRESSED", _string_of_mariadb
+    ),
 }
 
 
@@ -329,16 +345,24 @@ def _document(data: bytes) -> bytes:
     return quoted(text.encode(errors="surrogateescape"))
 
 
-@lru_cache(maxsize=_CACHED_TABLES)
 def printed_table(table_map: TableMap, verbose: int, names: tuple[str, ...] | None = None) -> PrintedTable:
     """Return the text of a table around its rows; arguments as for `rows_event_lines`."""
+    return _printed_table(table_map, table_map.mariadb, verbose, names)
+
+
+@lru_cache(maxsize=_CACHED_TABLES)
+def _printed_table(  # maps of two servers can be equal
+    table_map: TableMap, mariadb: bool, verbose: int, names: tuple[str, ...] | None
+) -> PrintedTable:
+    printed = PRINTED_BY_MARIADB if mariadb else PRINTED
     full_name = b".".join(b"`%s`" % _bytes(part).replace(b"`", b"``") for part in (table_map.database, table_map.table))
     elements = iter(_vector_elements(table_map))
     columns = []
     for ordinal, wire in enumerate(table_map.types):
         most = next(elements, 0) if wire.code is ColumnCode.VECTOR else 0
         start = f"@{ordinal + 1}" if names is None else names[ordinal]
-        columns.append(_column(b"###   %s=" % _bytes(start), wire, most, table_map.nullable[ordinal], verbose))
+        kind, text = _kind_and_text(wire, most, printed)
+        columns.append(_column(b"###   %s=" % _bytes(start), wire, kind, text, table_map.nullable[ordinal], verbose))
     return PrintedTable(full_name, layout_of(table_map), tuple(columns))
 
 
@@ -349,14 +373,23 @@ def _vector_elements(table_map: TableMap) -> tuple[int, ...]:
     return decode_table_metadata(table_map.metadata).vector_dimensionality or ()
 
 
-def _column(start: bytes, wire: WireType, elements: int, nullable: bool, verbose: int) -> PrintedColumn:
-    number = metadata_number(wire)
+def _kind_and_text(
+    wire: WireType, elements: int, printed: Mapping[ColumnCode, Printed]
+) -> tuple[str, Callable[[bytes], bytes] | None]:
+    """Return the name of a type and what prints its values; None if they are not printed."""
     if wire.code is ColumnCode.JSON:
-        kind, text = "JSON", _document
-    elif wire.code in PRINTED:
-        printed = PRINTED[wire.code]
-        kind, text = printed.name(wire, elements), lambda data: printed.text(data, wire)
-    else:
+        return "JSON", _document
+    found = printed.get(wire.code)
+    if found is None:
+        return "", None
+    return found.name(wire, elements), lambda data: found.text(data, wire)
+
+
+def _column(
+    start: bytes, wire: WireType, kind: str, text: Callable[[bytes], bytes] | None, nullable: bool, verbose: int
+) -> PrintedColumn:
+    number = metadata_number(wire)
+    if text is None:
         refusal = f"!! Don't know how to handle column type={wire.code:d} meta={number} ({number:04x})"
         return PrintedColumn(start, None, refusal.encode(), b"")
     if verbose < 2:

@@ -216,7 +216,7 @@ def _printed_shape(shape: BatchShape, table: PrintedTable) -> _PrintedShape | No
             printed = table.columns[column.ordinal]
             if printed.text is None:
                 return None
-            text = column_text(shape.layout.codecs[column.ordinal], printed.text)
+            text = column_text(shape.layout.codecs[column.ordinal], printed.text, mariadb=shape.table_map.mariadb)
             columns.append((b"" if number else title, printed, text))
     if shape.diffs or () in (shape.before, shape.after):
         return None

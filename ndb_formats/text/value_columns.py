@@ -26,6 +26,7 @@ from ndb_formats.types.decimals import decimal_groups
 
 _SPARE = 16
 _LOG_ESCAPES = Escapes.of("'", b"x")
+_ESCAPES_OF_MARIADB = Escapes(ord("'"), np.array([1] * 32 + [0] * 224, np.uint8), b"x")
 _WIDTHS = {
     ColumnCode.TINY: 1,
     ColumnCode.SHORT: 2,
@@ -70,18 +71,20 @@ class ColumnText:
         return texts_of(distinct.take(encoded.indices)), b""
 
 
-def column_text(codec: Codec, scalar: Callable[[bytes], bytes]) -> ColumnText:
+def column_text(codec: Codec, scalar: Callable[[bytes], bytes], *, mariadb: bool = False) -> ColumnText:
     """
     Return what prints a column.
 
     Args:
         codec: Its codec; only its wire type matters.
         scalar: See `ColumnText`.
+        mariadb: Whether texts are escaped as `mariadb-binlog` does.
     """
     assert codec.meaning is not None
     wire = codec.meaning.wire
     if wire.code in STRINGS:
-        return ColumnText(codec, b"'", scalar, lambda source: _strings(source, codec))
+        escapes = _ESCAPES_OF_MARIADB if mariadb else _LOG_ESCAPES
+        return ColumnText(codec, b"'", scalar, lambda source: _strings(source, codec, escapes))
     if wire.code is ColumnCode.JSON:
         return ColumnText(codec, b"'", scalar, _json_printer(codec.width))
     quote = b"'" if wire.code in _QUOTED else b""
@@ -92,9 +95,9 @@ def _none(_: Source) -> None:
     """Print nothing: the scalar function prints it."""
 
 
-def _strings(source: Source, codec: Codec) -> Texts | None:
+def _strings(source: Source, codec: Codec, escapes: Escapes) -> Texts | None:
     offsets, plain, _ = copied(source, codec, 0)
-    return escaped(Texts(offsets, plain), _LOG_ESCAPES)
+    return escaped(Texts(offsets, plain), escapes)
 
 
 def _json_printer(width: int) -> Callable[[Source], Texts | None]:
