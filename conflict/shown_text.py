@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["capitalized", "counted", "listed", "one_line", "printable", "short_names"]
+__all__ = ["capitalized", "counted", "listed", "one_line", "percent", "printable", "short_names"]
 
 # Control characters but the line feed and the tab, lone surrogates, and characters that only change the direction of
 # text or join lines.
@@ -29,6 +29,23 @@ def one_line(text: str) -> str:
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Return a number and what it counts: ``1 row``, ``2,000 rows``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def percent(share: float, digits: int = 1, unit: str = "%") -> str:
+    """
+    Return a share as a percentage; neither what is there is 0 %, nor what is not the whole 100 %.
+
+    Args:
+        share: Of 1.
+        digits: Digits after the point.
+        unit: What follows the number.
+    """
+    text, least = f"{100 * share:.{digits}f}", 10.0**-digits
+    if share > 0 and not float(text):
+        return f"<{least:.{digits}f}{unit}"
+    if share < 1 and float(text) == 100:
+        return f">{100 - least:.{digits}f}{unit}"
+    return f"{text}{unit}"
 
 
 def capitalized(text: str) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+from conflict.errors import ConfigurationError
 from ndb_formats.compiled_cache import can_be_written, private_folders
 
 __all__ = ["allow_missing_ssl", "free_memory", "provide_matplotlib_folder"]
@@ -42,10 +44,16 @@ def allow_missing_ssl() -> None:
 
 def provide_matplotlib_folder() -> None:
     """
-    Make sure, before matplotlib is loaded, that it has a folder for the list of fonts, which takes seconds to make.
+    Make sure, before matplotlib is loaded, that it is there and has a folder for the list of fonts.
 
-    Without one it warns, and makes the list every time.
+    The list takes seconds to make; without a folder matplotlib warns, and makes it every time.
+
+    Raises:
+        ConfigurationError: It is not installed.
     """
+    if find_spec("matplotlib") is None:
+        message = "pictures are drawn by matplotlib, which is not installed: pip install matplotlib"
+        raise ConfigurationError(message)
     if os.environ.get(_MATPLOTLIB):
         return
     config = Path(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"))  # noqa: PTH111  # raises nothing

@@ -22,8 +22,8 @@ LAYERS = {
         ),
     ),
     "conflict": (
-        "surroundings",
         "errors",
+        "surroundings",
         "shown_text",
         "telling",
         "rules",

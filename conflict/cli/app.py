@@ -289,4 +289,4 @@ def main() -> None:
         app()
     except BrokenPipeError:  # of a message about usage
         closed_pipe()
-        sys.exit(ExitCode.CUT_SHORT)
+        sys.exit(ExitCode.PIPE_CLOSED)

@@ -76,17 +76,17 @@ class ExitCode(IntEnum):
     CUT_SHORT = 3
     WARNED = 4
     INTERRUPTED = 130
+    PIPE_CLOSED = 141
 
 
 MEANINGS = {
     ExitCode.DONE: "done, without warnings",
     ExitCode.CONTRADICTED: "done, but contradicted: by the binlogs, a finding, a recording or a schedule",
     ExitCode.REFUSED: "the input is refused: usage, a file, a setting, a definition, a function; nothing was written",
-    ExitCode.CUT_SHORT: (
-        "input or output ends too early: a binlog that cannot be read to its end, or may lack changes; a closed pipe"
-    ),
+    ExitCode.CUT_SHORT: "input ends too early: a binlog that cannot be read to its end, or may lack changes",
     ExitCode.WARNED: "done, with warnings and nothing worse",
     ExitCode.INTERRUPTED: "interrupted from the keyboard",
+    ExitCode.PIPE_CLOSED: "who read the output had enough, as head does; other programs end so, too",
 }
 
 
@@ -172,7 +172,7 @@ def refused(error: Exception) -> typer.Exit:
 def closed_pipe() -> typer.Exit:
     """Return how a command ends whose output nobody reads any more."""
     _forget_output()
-    return typer.Exit(ExitCode.CUT_SHORT)
+    return typer.Exit(ExitCode.PIPE_CLOSED)
 
 
 def interrupted() -> typer.Exit:

@@ -11,7 +11,26 @@ from hypothesis import strategies as st
 from conflict.cli.refusals import PlainConsole, refusing_bad_input
 from conflict.decoding.table_files import no_formulas
 from conflict.errors import ConfigurationError
-from conflict.shown_text import printable, short_names
+from conflict.shown_text import percent, printable, short_names
+
+
+@pytest.mark.parametrize(
+    ("share", "digits", "shown"),
+    [
+        (0, 1, "0.0%"),
+        (0.0004, 1, "<0.1%"),
+        (0.004, 0, "<1%"),
+        (0.0006, 1, "0.1%"),
+        (0.123, 0, "12%"),
+        (0.9999, 1, ">99.9%"),
+        (0.999, 0, ">99%"),
+        (1, 0, "100%"),
+        (12.5, 0, "1250%"),
+    ],
+)
+def test_a_share_that_is_there_is_not_nothing_and_a_part_is_not_the_whole(share: float, digits: int, shown: str):
+    """Only 0 is 0 %, and only the whole is 100 %."""
+    assert percent(share, digits) == shown
 
 
 @pytest.mark.parametrize(

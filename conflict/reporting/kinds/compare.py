@@ -9,7 +9,7 @@ from typing import Any
 
 from conflict.reporting.parts import Bytes, FunctionFigures, Headline, Measured, Part, RowCounts, Topic
 from conflict.reporting.wording.logs import log_of
-from conflict.shown_text import listed
+from conflict.shown_text import listed, percent
 from conflict.telling.bytes_by_type import format_name
 from conflict.whatif.comparing.telling import best_pairs, tell_comparison
 
@@ -91,7 +91,7 @@ def _lost_of(cluster: str, pair: Pair) -> str:
     """Return how many changes of a cluster's users were lost, and that in percent of those that were compared."""
     made = pair.get("compared_by_cluster", pair.get("changes_by_cluster", {})).get(cluster)
     lost = pair["lost_by_cluster"][cluster][2]
-    return f"{lost:,} ({100 * lost / made:.1f} %)" if made else f"{lost:,}"
+    return f"{lost:,} ({percent(lost / made, unit=' %')})" if made else f"{lost:,}"
 
 
 def _judged(pair: Pair, without_function: Sequence[str]) -> int:
@@ -101,7 +101,7 @@ def _judged(pair: Pair, without_function: Sequence[str]) -> int:
 
 
 def _share(pair: Pair, changes: int) -> str:
-    return f" ({100 * pair['lost_updates'] / changes:.1f} %)" if changes else ""
+    return f" ({percent(pair['lost_updates'] / changes, unit=' %')})" if changes else ""
 
 
 def _bytes(whole: Sequence[Pair], changes: int) -> Bytes | None:

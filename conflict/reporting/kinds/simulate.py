@@ -22,7 +22,7 @@ from conflict.reporting.wording.model_words import (
     model_words,
 )
 from conflict.rules.decision import Cause
-from conflict.shown_text import counted
+from conflict.shown_text import counted, percent
 from conflict.telling.bytes_by_type import bytes_chart, format_name
 from conflict.telling.value import Chart, Form, Table, Telling, shown
 from conflict.whatif.simulating.configuration import MOST_EPOCHS, Model, followers_of
@@ -173,7 +173,7 @@ def _differing(document: Figures, found: Figures) -> Iterator[str]:
     different, share = found["rows_that_end_different"], found["share_of_time_different"]["median"]
     average = shown(found["rows_different_on_average"]["median"])
     ends = f"{_interval(different)} rows end different" if different["high"] else "at the end no row differs"
-    yield f"The clusters differed for {_PERCENT * share:.1f} % of the time, in {average} rows on average; {ends}."
+    yield f"The clusters differed for {percent(share, unit=' %')} of the time, in {average} rows on average; {ends}."
     yield f"{_runs(document)}."
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from conflict.decoding.staging import staged_file
 from conflict.reporting.parts import Bytes, Measured, Part
 from conflict.reporting.wording.logs import log_of
-from conflict.shown_text import counted, listed
+from conflict.shown_text import counted, listed, percent
 from conflict.telling.bytes_by_type import BYTES_CHART, format_name
 from conflict.telling.drawing import draw
 from conflict.telling.value import Chart, Form, Table, Telling
@@ -145,7 +145,7 @@ def _tables(document: Document) -> Iterator[Table]:
             each["before"],
             each["after"],
             each["bytes"],
-            f"{each['bytes'] / total:.1%}",
+            percent(each["bytes"] / total),
         ]
         for each in document["columns"]
     ]
@@ -153,7 +153,7 @@ def _tables(document: Document) -> Iterator[Table]:
     yield Table("The columns that cost most, bytes as logged", headings, columns)
     least = {name: each["least"]["bytes"] + document["frame"] for name, each in document["totals"]["formats"].items()}
     costs = document["every_column_set"]
-    rows = [[format_name(name), cost, f"+{cost / least[name]:.1%}"] for name, cost in costs.items() if cost]
+    rows = [[format_name(name), cost, f"+{percent(cost / least[name])}"] for name, cost in costs.items() if cost]
     if rows:
         title = "What updates cost more if each sets all columns, as many ORMs do: bytes"
         yield Table(title, ("format", "bytes more", "of the log"), rows)
@@ -185,7 +185,7 @@ def _row(document: Document, name: str, kinds: Mapping[str, Sizes]) -> list[str]
     """Return the cells of a format: bytes by kind of change, and of the whole log."""
     frame, total, (least, most, lower) = document["frame"], document["total"], _sum(kinds.values())
     whole = least + frame, most + frame, lower
-    share = "-".join(dict.fromkeys(f"{each / total:.0%}" for each in whole[:2]))
+    share = "-".join(dict.fromkeys(percent(each / total, 0) for each in whole[:2]))
     return [name, *map(_span, kinds.values()), _span(whole, ","), f"{'≥' * lower}{share}"]
 
 
@@ -226,14 +226,14 @@ def _compression(document: Document) -> Iterator[str]:
     files, total, found = document["file_bytes"], document["total"], document["compression"]
     if files < total:
         yield (
-            f"Transactions are compressed: the files have {files:,} bytes, {files / total:.1%} of what their events "
-            "take."
+            f"Transactions are compressed: the files have {files:,} bytes, {percent(files / total)} of what their "
+            "events take."
         )
     if found and found["plain"]:
         variable = f"{'ndb_log' if _EPOCHS in document['other_events'] else 'binlog'}_transaction_compression"
         compressed, plain = found["compressed"], found["plain"]
         yield (
-            f"`{variable}` would leave {compressed:,} of {plain:,} bytes ({compressed / plain:.1%}), measured on "
+            f"`{variable}` would leave {compressed:,} of {plain:,} bytes ({percent(compressed / plain)}), measured on "
             f"{counted(found['transactions'], 'transaction')} of this log."
         )
 

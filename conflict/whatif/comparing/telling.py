@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from conflict.results.doubts import doubts_of, is_contradicted, start_words
 from conflict.rules.decision import Cause
-from conflict.shown_text import counted, listed
+from conflict.shown_text import counted, listed, percent
 from conflict.telling.bytes_by_type import bytes_chart, format_name
 from conflict.telling.value import Chart, Form, Table, Telling
 from conflict.whatif.comparing.figures import NOT_OFFERED
@@ -77,7 +77,7 @@ def _best(document: Document, tried: Sequence[Pair]) -> str:
     lost, changes = best[0]["lost_updates"], _compared(document)
     if document["changes"] and not changes:
         return ""
-    share = f" ({lost / changes:.1%})" if changes else ""
+    share = f" ({percent(lost / changes)})" if changes else ""
     return f"Of what NDB offers, {listed(names)} lose{'s' * (len(names) == 1)} least: {lost:,} of {changes:,}{share}."
 
 

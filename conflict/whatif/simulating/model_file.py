@@ -215,10 +215,11 @@ def parse_model(document: Mapping[str, Any]) -> Model:
         ),
         tables,
         top.time("seconds", 60, SECOND, low=0.001),
-        top.time("drain_seconds", unit=SECOND) if "drain_seconds" in top else None,
+        None if top.value("drain_seconds") is None else top.time("drain_seconds", unit=SECOND),
         top.whole("seed", 1),
     )
-    for name in ("learnt_from", "not_arrived", "starts_in_the_middle"):  # what the model was learnt from, for reports
+    # `preset` was read before; the others say what the model was learnt from, for reports.
+    for name in ("preset", "learnt_from", "not_arrived", "starts_in_the_middle"):
         top.value(name)
     top.finish()
     refuse_unconnected(model)

@@ -89,7 +89,7 @@ def _rates(words: TomlEntries) -> tuple[float, ...]:
 
 
 def _mix(words: TomlEntries, numbers: Mapping[str, int]) -> Mix:
-    proportions = {wish: words.number(name) for name, wish in _PROPORTIONS.items()}
+    proportions = {wish: words.number(name, high=1) for name, wish in _PROPORTIONS.items()}
     if not any(proportions.values()):
         proportions = {Wish.UPDATE: 1.0}
     given = words.weights("tables")

@@ -97,6 +97,6 @@ def test_every_command_is_here():
 def test_a_pipe_that_nobody_reads(name: str, ends: dict[str, Any]):
     """As behind `| head -1`; there is no traceback, and no word of Python about its streams."""
     code, said = ends[name]
-    assert code == ExitCode.CUT_SHORT, said
+    assert code == ExitCode.PIPE_CLOSED, said
     assert "Traceback" not in said
     assert "Exception ignored" not in said

@@ -71,6 +71,8 @@ def test_the_highest_server_id() -> None:
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"preset": "banks"}, "preset 'banks' is not known (did you mean bank?); give one of bank, inventory"),
     ({"second": 3}, "second is not known here (did you mean seconds?); known are"),
+    ({"pre": 3}, "drain_seconds, function, learnt_from, not_arrived, preset, primary, recordcount"),
+    ({"workload": {"updateproportion": 2}}, "updateproportion is 2; give a number from 0 to 1"),
     ({"seconds": 0}, "seconds is 0; give a number from 0.001"),
     ({"clusters": {"A": {}}}, "[clusters] has A alone; a simulation is of two or more clusters"),
     ({"clusters": 3}, "clusters is 3; give a table"),
