@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["capitalized", "counted", "listed", "one_line", "percent", "printable", "short_names"]
+__all__ = ["capitalized", "counted", "listed", "not_utf8", "one_line", "percent", "printable", "short_names"]
 
 # Control characters but the line feed and the tab, lone surrogates, and characters that only change the direction of
 # text or join lines.
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+_LONGEST_WORD = 200
 
 
 def printable(text: str) -> str:
@@ -70,6 +72,13 @@ def short_names(paths: Iterable[str]) -> dict[str, str]:
         count = next((n for n in range(1, longest) if len({tuple(each[-n:]) for each in group}) == len(group)), longest)
         names.update({"/".join(each): "/".join(each[-count:]) for each in group})
     return names
+
+
+def not_utf8(error: UnicodeEncodeError) -> str:
+    """Return why a text cannot be written, with the word of it that is not UTF-8."""
+    text, start = error.object, error.start
+    word = re.split(r"[\s\"']", text[:start])[-1] + re.split(r"[\s\"']", text[start:])[0]
+    return f"{printable(word[-_LONGEST_WORD:])} is not UTF-8; give it another name"
 
 
 def _escaped(number: int) -> str:

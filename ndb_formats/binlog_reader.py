@@ -246,6 +246,36 @@ def _size_of(path: str | Path) -> int:
     return facts.st_size
 
 
+# First bytes of files that people give in place of binlogs, and what they are.
+_KINDS = {
+    b"BZh": "a bzip2 file; unpack it first",
+    b"\xfd7zX": "an xz file; unpack it first",
+    b"\x04\x22\x4d\x18": "an lz4 file; unpack it first",
+    b"PK\x03\x04": "a zip archive; unpack it first",
+    b"7z\xbc\xaf": "a 7z archive; unpack it first",
+    b"# at": "text of mysqlbinlog; give the binlog that it was made of",
+    b"/*!": "text of mysqlbinlog, or a dump; give the binlog itself",
+    b"-- ": "a dump in SQL; give the binlog itself",
+}
+_TAR, _TAR_AT = b"ustar", 257
+
+
+def foreign_kind(head: bytes) -> str | None:
+    """
+    Return what a file is that is no binlog, and what to do; None if its first bytes do not say it.
+
+    Args:
+        head: Its first bytes; a tar archive shows in the first 262.
+    """
+    if head[_TAR_AT:].startswith(_TAR):
+        return "a tar archive; unpack it first"
+    return next((kind for first, kind in _KINDS.items() if head.startswith(first)), None)
+
+
+def _said(kind: str | None) -> str:
+    return "" if kind is None else f" but {kind}"
+
+
 def check_magic(magic: bytes, name: str) -> None:
     """
     Check the first four bytes of a file.
@@ -260,7 +290,9 @@ def check_magic(magic: bytes, name: str) -> None:
         if BINLOG_MAGIC.startswith(magic):
             message = "the file ends inside the four magic bytes of a binlog"
             raise CutFileError(message, file=name, position=0)
-        message = f"not a binlog: it starts with 0x{magic.hex()}, not 0x{BINLOG_MAGIC.hex()}"
+        message = (
+            f"not a binlog{_said(foreign_kind(magic))}: it starts with 0x{magic.hex()}, not 0x{BINLOG_MAGIC.hex()}"
+        )
         raise CorruptError(message, file=name, position=0)
 
 

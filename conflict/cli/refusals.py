@@ -23,7 +23,7 @@ from rich.segment import Segment
 
 from conflict.decoding.staging import stopped_politely
 from conflict.errors import ConflictError
-from conflict.shown_text import printable
+from conflict.shown_text import not_utf8, printable
 from ndb_formats.errors import FormatError
 from ndb_formats.stored import path_of
 
@@ -137,6 +137,9 @@ def refusing_bad_input(command: Callable[Parameters, None]) -> Callable[Paramete
                     sys.stdout.flush()  # a pipe that is closed by now is noticed here, and not after the end
         except (ConflictError, FormatError) as error:
             raise refused(error) from error
+        except UnicodeEncodeError as error:  # a name of the command line or of a file that is no text
+            _report(not_utf8(error))
+            raise typer.Exit(ExitCode.REFUSED) from error
         except BrokenPipeError as error:
             raise closed_pipe() from error
         except OSError as error:

@@ -23,6 +23,7 @@ import zstandard
 from conflict.config.text_file import plain_path
 from conflict.discovery.logs import GZIP, STANDARD_INPUT, ZSTD
 from conflict.errors import ConfigurationError
+from ndb_formats.binlog_reader import foreign_kind
 from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.errors import FormatError
 from ndb_formats.stored import path_of
@@ -30,6 +31,7 @@ from ndb_formats.stored import path_of
 __all__ = ["Inputs", "opened_inputs"]
 
 _MAGIC_SIZE = 4
+_HEAD = 512
 _PIECE = 1 << 20
 
 
@@ -77,7 +79,11 @@ def opened_inputs(files: Sequence[Path]) -> Iterator[Inputs]:
         paths = []
         for number, file in enumerate(files):
             copy = Path(folder) / f"{number}"
-            paths.append(str(copy) if _copied(file, copy) else str(file))
+            if _copied(file, copy):
+                _refuse_archive(file, copy)
+                paths.append(str(copy))
+            else:
+                paths.append(str(file))
         expect_files(paths)
         yield Inputs(tuple(files), tuple(paths))
 
@@ -96,6 +102,20 @@ def _copied(file: Path, copy: Path) -> bool:
             _copy(stream, copy, str(file))
             return True
     return False
+
+
+def _refuse_archive(file: Path, copy: Path) -> None:
+    """
+    Refuse an archive that was compressed; one that is not compressed is refused as it is read.
+
+    Raises:
+        ConfigurationError: It is one.
+    """
+    with copy.open("rb") as stream:
+        kind = foreign_kind(stream.read(_HEAD))
+    if kind is not None:
+        message = f"{file} is no binlog but {kind}"
+        raise ConfigurationError(message)
 
 
 def _copy(stream: BinaryIO, copy: Path, name: str) -> None:

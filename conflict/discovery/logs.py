@@ -24,11 +24,11 @@ from conflict.config.schema_file import load_schema
 from conflict.config.text_file import place_of, plain_path, what_commands_wrote
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.log_files import refuse_same_names
-from ndb_formats.binlog_reader import Event, first_event, server_of
+from ndb_formats.binlog_reader import Event, first_event, foreign_kind, server_of
 from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.columnar.stretches import schema_at_start, table_names
 from ndb_formats.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC
-from ndb_formats.errors import CutFileError
+from ndb_formats.errors import CutFileError, FormatError
 from ndb_formats.events.header import EventHeader
 from ndb_formats.schema.row_keys import with_inexact_keys
 from ndb_formats.schema.tables import Schema
@@ -190,7 +190,7 @@ def _files(given: Path) -> Iterator[_File]:
             yield from _below(path)
             continue
         if (file := _binlog(path)) is None:
-            message = f"{path} is no binlog with events in it"
+            message = f"{path} is {_what_else(path)}"
             raise ConfigurationError(message)
         yield file
 
@@ -247,22 +247,44 @@ def _binlog(path: Path) -> _File | None:
     return _File(plain_path(path), first.header, packed)
 
 
+def _what_else(path: Path) -> str:
+    """Return what a file is that `_binlog` does not take, for a message."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    packed = head.startswith((GZIP, ZSTD))
+    if packed:
+        head = _unpacked_head(path)
+    with suppress(FormatError):
+        first = _first_unpacked(path) if packed else first_event(path, verify=False)
+        if first is not None and first.header.flags & _RELAY_LOG:
+            return "a relay log: what its server received from another one; give the binlogs of the servers themselves"
+    kind = foreign_kind(head)
+    if kind is not None:
+        return f"no binlog but {'compressed: ' * packed}{kind}"
+    return "compressed, and holds no binlog" if packed else "no binlog with events in it"
+
+
 def _first_unpacked(path: Path) -> Event | None:
     """Return the first event of a compressed file; None if it holds something else."""
-    with path.open("rb") as file:
-        packed = gzip.GzipFile(fileobj=file) if file.read(len(GZIP)) == GZIP else None
-        file.seek(0)
-        try:
-            head = (packed or zstandard.ZstdDecompressor().stream_reader(file)).read(_HEAD)
-        except (EOFError, OSError, zlib.error, zstandard.ZstdError) as error:
-            message = f"{path}: the compressed file cannot be read: {error}"
-            raise ConfigurationError(message) from error
+    head = _unpacked_head(path)
     if not head.startswith((BINLOG_MAGIC, ENCRYPTED_MAGIC)):
         return None
     with tempfile.TemporaryDirectory(prefix="ndb-conflict-") as folder:
         copy = Path(folder) / path.name
         copy.write_bytes(head)
         return first_event(copy, verify=False)
+
+
+def _unpacked_head(path: Path) -> bytes:
+    """Return the first bytes of what a compressed file holds."""
+    with path.open("rb") as file:
+        packed = gzip.GzipFile(fileobj=file) if file.read(len(GZIP)) == GZIP else None
+        file.seek(0)
+        try:
+            return (packed or zstandard.ZstdDecompressor().stream_reader(file)).read(_HEAD)
+        except (EOFError, OSError, zlib.error, zstandard.ZstdError) as error:
+            message = f"{path}: the compressed file cannot be read: {error}"
+            raise ConfigurationError(message) from error
 
 
 def _in_order(files: Sequence[_File]) -> list[Path]:

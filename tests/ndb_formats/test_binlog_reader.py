@@ -151,7 +151,9 @@ class TestNotABinlog:
         ("data", "error", "message"),
         [
             (b"\xfdbin" + bytes(600), UnsupportedError, "the file is encrypted"),
-            (b"PK\x03\x04", CorruptError, "not a binlog: it starts with 0x504b0304"),
+            (b"PK\x03\x04", CorruptError, "not a binlog but a zip archive; unpack it first: it starts with 0x504b0304"),
+            (b"BZh91AY", CorruptError, "not a binlog but a bzip2 file; unpack it first: it starts with 0x425a6839"),
+            (b"abcd", CorruptError, "not a binlog: it starts with 0x61626364"),
             (b"", TruncatedError, "ends inside the four magic bytes"),
             (b"\xfebi", TruncatedError, "ends inside the four magic bytes"),
             (b"PK", CorruptError, "not a binlog"),

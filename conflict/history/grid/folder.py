@@ -23,8 +23,9 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from conflict.errors import HistoryError
+from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid.attempts import current_attempt
+from conflict.shown_text import not_utf8
 from ndb_formats.stored import is_address
 
 __all__ = ["HIDDEN", "LOCAL", "Folder", "folder_of", "incomplete", "is_of_storage"]
@@ -398,7 +399,7 @@ def folder_of(given: Folder | Path | str) -> Folder:
     Return a folder; a path is made absolute, because Spark's tasks run elsewhere.
 
     Raises:
-        ConfigurationError: It is an address that cannot be opened here.
+        ConfigurationError: It is an address that cannot be opened here, or no UTF-8, which Parquet files need.
         OSError: It is one, and the storage does not answer.
     """
     if isinstance(given, Folder):
@@ -407,7 +408,12 @@ def folder_of(given: Folder | Path | str) -> Folder:
         from conflict.history.grid.stored_folder import stored_folder  # noqa: PLC0415  # which is a folder itself
 
         return stored_folder(given)
-    return Folder(str(Path(given).absolute()))
+    path = str(Path(given).absolute())
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(not_utf8(error)) from error
+    return Folder(path)
 
 
 def is_of_storage(error: Exception) -> bool:

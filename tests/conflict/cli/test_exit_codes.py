@@ -1,6 +1,7 @@
 """The exit codes of all commands: one table, and how a command ends."""
 
 import errno
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -63,6 +64,29 @@ def test_how_a_command_ends(error: BaseException, code: ExitCode):
     app = typer.Typer()
     app.command()(refusing_bad_input(fail(error)))
     assert CliRunner().invoke(app, []).exit_code == code
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["conflicts", "no\udcff"],
+        ["decode", "--format", "parquet", "-r", "o\udcff", str(DEMO / "A.binlog.000001")],
+        ["resolve", str(DEMO / "run.toml"), "--out", "o\udcff"],
+        ["init", "A\udcff.000001", str(DEMO / "B.binlog.000001"), "--schema", str(DEMO / "schema.sql")],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_names_that_are_not_utf8_are_refused(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a file that has to be UTF-8 would hold them, in a sentence with the name; nothing is left behind."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(DEMO / "A.binlog.000001", "A\udcff.000001")
+    done = CliRunner().invoke(cli.app, arguments)
+    assert done.exit_code == ExitCode.REFUSED
+    assert "\\udcff" in done.output
+    assert "is not UTF-8; give it another name" in done.output
+    assert [path.name for path in Path().iterdir()] == ["A\udcff.000001"]
 
 
 def test_what_an_interruption_leaves_is_no_error_of_its_own():

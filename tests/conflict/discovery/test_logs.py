@@ -1,6 +1,10 @@
 """Bare binlogs: which files belong to which server, and in which order."""
 
+import bz2
+import gzip
+import io
 import shutil
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -112,6 +116,45 @@ def test_two_binlogs_of_one_name_and_server_are_refused(tmp_path: Path) -> None:
     said = r"london/binlog\.999999 and .*other/binlog\.999999 are both given as binlog\.999999 of server 1: they differ"
     with pytest.raises(ConfigurationError, match=said):
         find_logs([london, other])
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("relay", "is a relay log: what its server received from another one; give the binlogs of the servers"),
+        ("relay.gz", "is a relay log: what its server received"),
+        ("other.gz", "is compressed, and holds no binlog"),
+        ("logs.tar.gz", "is no binlog but compressed: a tar archive; unpack it first"),
+        ("logs.tar", "is no binlog but a tar archive; unpack it first"),
+        ("log.bz2", "is no binlog but a bzip2 file; unpack it first"),
+        ("log.txt", "is no binlog but text of mysqlbinlog; give the binlog that it was made of"),
+        ("magic", "is no binlog with events in it"),
+    ],
+)
+def test_what_is_no_binlog_is_said(name: str, said: str, tmp_path: Path) -> None:
+    """By what it is: a relay log, an archive, a file of another kind."""
+    data = bytearray((DEMO / "A.binlog.000001").read_bytes())
+    data[21] |= 0x40  # the flag of relay logs, in the header of the first event
+    relay = bytes(data)
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        tar.add(DEMO / "A.binlog.000001", "A.binlog.000001")
+    path = tmp_path / name
+    path.write_bytes(
+        {
+            "relay": relay,
+            "relay.gz": gzip.compress(relay),
+            "other.gz": gzip.compress(b"something else"),
+            "logs.tar.gz": gzip.compress(archive.getvalue()),
+            "logs.tar": archive.getvalue(),
+            "log.bz2": bz2.compress(relay),
+            "log.txt": b"# at 4\n#261129",
+            "magic": relay[:4],
+        }[name]
+    )
+    with pytest.raises(ConfigurationError) as caught:
+        find_logs([path], unpacks=True)
+    assert said in str(caught.value)
 
 
 def test_encrypted_binlogs_in_a_folder_are_said(tmp_path: Path) -> None:
