@@ -5,12 +5,17 @@ STAMP := $(VENV)/.installed
 PEERS := build/peers
 SITE := build/site-tools
 
+LOWEST := build/lowest
+# What meets every library: commands, files, SQL, Arrow, pictures; without Spark and object storage.
+NARROW := tests/conflict/cli tests/conflict/config tests/conflict/decoding tests/conflict/reporting \
+	tests/conflict/results tests/conflict/checking tests/ndb_formats/rules tests/ndb_formats/schema tests/ndb_formats/text
+
 FUZZ_SECONDS := 600
 
 # Tests start a hundred processes: none of them compiles the modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup demo demo-spark docs test test-mysql test-all fuzz check kernels bench bench-large bench-page clean
+.PHONY: setup demo demo-spark docs test test-mysql test-all test-lowest test-pythons fuzz check kernels bench bench-large bench-page clean
 
 setup: $(STAMP)          ## Python environment and Java
 
@@ -56,6 +61,25 @@ test-all: setup          ## Also the long checks
 	$(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile long
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow" --interpreted tests/ndb_formats/columnar \
 		tests/ndb_formats/sizes tests/ndb_formats/text/test_log_text.py tests/conflict/history/ingestion tests/conflict/engine/columnar tests/conflict/conformance
+	$(MAKE) test-lowest test-pythons
+
+test-lowest: $(LOWEST)    ## With the lowest versions of all libraries that pyproject.toml allows
+	$(LOWEST)/bin/python -m pytest -n 2 --dist loadgroup -m "not slow" --interpreted $(NARROW)
+
+test-pythons: setup      ## With each Python that there is besides that of .venv
+	for python in 3.11 3.12 3.13; do \
+		if command -v python$$python >/dev/null && ! $(BIN)/python -c "import sys; sys.exit('$$python' != '%d.%d' % sys.version_info[:2])"; then \
+			python$$python -m venv build/python$$python && \
+			build/python$$python/bin/pip install --quiet . pytest pytest-xdist hypothesis && \
+			build/python$$python/bin/python -m pytest -n 2 --dist loadgroup -m "not slow" --interpreted $(NARROW) || exit 1; \
+		fi; \
+	done
+
+$(LOWEST): pyproject.toml tools/lowest_versions.py | $(STAMP)
+	$(BIN)/python -m venv --clear $(LOWEST)
+	$(BIN)/python tools/lowest_versions.py | xargs $(LOWEST)/bin/pip install --quiet pytest pytest-xdist hypothesis
+	$(LOWEST)/bin/pip install --quiet --no-deps --editable .
+	touch $(LOWEST)
 
 fuzz: setup              ## Inputs that nobody meant, for every reader: make fuzz FUZZ_SECONDS=3600
 	$(BIN)/python -m tests.fuzz --seconds $$(($(FUZZ_SECONDS) / 3))

@@ -113,6 +113,9 @@ def svg_of(chart: Chart, width: float) -> str:
             if name in each.attrib:
                 each.set(name, _COLOUR.sub(_themed, each.attrib[name]))
     root.attrib.pop("height", None)
+    title = ET.Element(f"{{{_SVG}}}title")
+    title.text = one_line(chart.title)
+    root.insert(0, title)
     root.attrib.update({"width": "100%", "role": "img", "aria-label": one_line(chart.title)})
     return ET.tostring(root, "unicode")
 

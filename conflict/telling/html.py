@@ -103,7 +103,8 @@ def table_html(table: Table) -> Html:
         for place in range(len(table.headings))
     ]
     classes = ["number" if each else "" for each in numeric]
-    names = (element("th", name, **_classes(given)) for name, given in zip(table.headings, classes, strict=True))
+    headings = zip(table.headings, classes, strict=True)
+    names = (element("th", name, scope="col", **_classes(given)) for name, given in headings)
     rows = (_row(table, number, classes) for number in range(len(table.rows)))
     whole = element(
         "table",

@@ -20,10 +20,10 @@ import struct
 from collections.abc import Sequence
 from decimal import Decimal
 from enum import Enum
+from math import isfinite
 from typing import Final, Literal
 
 import attrs
-import numpy as np
 
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError
@@ -87,10 +87,17 @@ class Vector:
         A vector with a number that JSON does not have, infinite or NaN, is its bytes: ``0x`` and hexadecimal digits.
         (``VECTOR_TO_STRING`` and `mysqlbinlog` print six digits, from which the value cannot be had back.)
         """
-        numbers = np.frombuffer(self.data, "<f4")
-        if not np.isfinite(numbers).all():
+        numbers = self.floats
+        if not all(map(isfinite, numbers)):
             return "0x" + self.data.hex().upper()
-        return f"[{','.join(map(str, numbers))}]"
+        return f"[{','.join(map(_float_text, numbers))}]"
+
+
+def _float_text(number: float) -> str:
+    """Return the shortest text from which a float of four bytes can be had back; nine digits always do."""
+    data = struct.pack("<f", number)
+    texts = (f"{number:.{digits}g}" for digits in range(6, 10))
+    return next(text for text in texts if struct.pack("<f", float(text)) == data)
 
 
 def decode_vector(data: bytes) -> Vector:

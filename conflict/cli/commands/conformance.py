@@ -28,7 +28,7 @@ class Engine(StrEnum):
 
 def conformance(
     folder: Annotated[Path, typer.Argument(help="A folder with recordings.", exists=True, file_okay=False)],
-    engine: Annotated[Engine, typer.Option(help="The engine to use.")] = Engine.SPARK,
+    engine: Annotated[Engine, typer.Option(help="The engine to use.")] = Engine.LOCAL,
     json_file: JsonOption = None,
     force: ForceOption = False,
     without_steps: Annotated[
