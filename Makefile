@@ -68,7 +68,7 @@ test-lowest: $(LOWEST)    ## With the lowest versions of all libraries that pypr
 
 test-pythons: setup      ## With each Python that there is besides that of .venv
 	for python in 3.11 3.12 3.13; do \
-		if command -v python$$python >/dev/null && ! $(BIN)/python -c "import sys; sys.exit('$$python' != '%d.%d' % sys.version_info[:2])"; then \
+		if python$$python -c "" 2>/dev/null && ! $(BIN)/python -c "import sys; sys.exit('$$python' != '%d.%d' % sys.version_info[:2])"; then \
 			python$$python -m venv build/python$$python && \
 			build/python$$python/bin/pip install --quiet . pytest pytest-xdist hypothesis && \
 			build/python$$python/bin/python -m pytest -n 2 --dist loadgroup -m "not slow" --interpreted $(NARROW) || exit 1; \
