@@ -82,8 +82,8 @@ MEANINGS = {
     ExitCode.DONE: "done, without warnings",
     ExitCode.CONTRADICTED: "done, but contradicted: by the binlogs, a finding, a recording or a schedule",
     ExitCode.REFUSED: (
-        "the input is refused: usage, a file, a setting, a definition, a function; nothing was written but the findings "
-        "of a check"
+        "the input is refused: usage, a file, a setting, a definition, a function; nothing was written but the "
+        "findings of a check"
     ),
     ExitCode.CUT_SHORT: (
         "input or output ends too early: a binlog that cannot be read to its end, or may lack changes; a closed pipe"

@@ -167,7 +167,7 @@ def _set_default(draft: _Draft, words: Words) -> None:
     if not draft.stays:
         draft.computed_default, draft.expression, draft.default = False, None, ABSENT
     if words.kind is WordKind.L_PAREN:
-        draft.computed_default, draft.expression = True, _text_of(words.group())
+        draft.computed_default, draft.expression = True, words.group().text
         draft.stays = not draft.mariadb
         return
     negative = words.accept("-")
@@ -210,18 +210,7 @@ def _set_generated(draft: _Draft, words: Words) -> None:
     expression = words.group()
     expression.step()  # an empty expression is an error
     draft.generated, draft.depends_on = "virtual", _identifiers(expression)
-    draft.expression = _text_of(expression)
-
-
-def _text_of(words: Words) -> str:
-    """Return an expression as text, with names in small letters and quotes where it has them."""
-    quotes = {WordKind.STRING: "'{}'", WordKind.IDENTIFIER: "`{}`"}
-    return " ".join(
-        quotes[kind].format(word.replace("'", "''") if kind is WordKind.STRING else word.lower())
-        if kind in quotes
-        else word.lower()
-        for word, kind in words.words
-    )
+    draft.expression = expression.text
 
 
 def _identifiers(words: Words) -> tuple[str, ...]:

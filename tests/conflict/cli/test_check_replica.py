@@ -80,7 +80,7 @@ def assert_stop_is_found(case: Path, folder: Path) -> None:
             continue
         message = CANNOT_CONVERT.search(answer.stopped)
         assert message, answer.stopped
-        assert answer.code == ExitCode.CONTRADICTED
+        assert answer.code == ExitCode.REFUSED
         place, table, source_type = message.groups()
         assert stops[0]["table"] == table
         assert re.search(rf"13146: column {place}\b.* from {re.escape(source_type)}\b", stops[0]["reason"])

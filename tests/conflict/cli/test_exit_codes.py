@@ -144,7 +144,9 @@ def test_a_difference_of_tables_ends_alike_in_both_checks(tmp_path: Path):
     source = tmp_path / "source.sql"
     source.write_text(table.format(""))
     (tmp_path / "rows.sql").write_text("INSERT INTO ndb_replication VALUES ('d', 't', 0, 7, NULL);")
-    for number, (there, code) in enumerate(((" UNSIGNED", ExitCode.CONTRADICTED), (", b TEXT NOT NULL", ExitCode.REFUSED))):
+    for number, (there, code) in enumerate(
+        ((" UNSIGNED", ExitCode.CONTRADICTED), (", b TEXT NOT NULL", ExitCode.REFUSED))
+    ):
         replica, run = tmp_path / f"replica{number}.sql", tmp_path / f"run{number}.toml"
         replica.write_text(table.format(there))
         run.write_text(

@@ -99,6 +99,12 @@ CASES: list[tuple[set[tuple[str, str | None]], str, str, ReplicaSettings]] = [
     (set(), "k INT NOT NULL UNIQUE, a INT UNIQUE", "k INT NOT NULL UNIQUE, a INT UNIQUE", MINIMAL),
     ({("046", None)}, f"{K}, a INT", f"{K}, a INT UNIQUE", FULL),
     ({("047", None)}, f"{K}, a INT UNIQUE", f"{K}, a INT", FULL),
+    ({("048", "a")}, f"{K}, a VARCHAR(9) UNIQUE", f"{K}, a VARCHAR(9) COLLATE utf8mb4_bin UNIQUE", FULL),
+    # Of NDB tables, the primary key alone finds rows.
+    ({("045", None), ("046", None)}, f"{K}, a INT NOT NULL", "k INT NOT NULL UNIQUE, a INT PRIMARY KEY", FULL),
+    ({("041", None)}, f"{K}, a INT NOT NULL", "k INT NOT NULL UNIQUE, a INT PRIMARY KEY", ndb(7)),
+    (set(), "a INT NOT NULL, b INT NOT NULL, UNIQUE (a), UNIQUE (b)",
+     "a INT NOT NULL, b INT NOT NULL, UNIQUE (b), UNIQUE (a)", MINIMAL),
     ({("050", "a")}, f"{K}, a INT", f"{K}, a INT NOT NULL", FULL),
     ({("051", "a")}, f"{K}, a INT NOT NULL", f"{K}, a INT", FULL),
     ({("052", "a")}, f"{K}, a INT DEFAULT 1", f"{K}, a INT DEFAULT 2", MINIMAL),
