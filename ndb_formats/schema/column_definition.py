@@ -16,7 +16,7 @@ from ndb_formats.schema.default_values import declared_default, zero_value
 from ndb_formats.schema.lexer import WordKind, Words
 from ndb_formats.schema.session import Session, Text
 from ndb_formats.schema.table_keys import split_reference
-from ndb_formats.schema.tables import Column, ForeignKey
+from ndb_formats.schema.tables import BLOB_TYPES, Column, ForeignKey
 from ndb_formats.types.charsets import decode_text
 from ndb_formats.types.values import ABSENT, MaybeValue, Value
 
@@ -107,7 +107,7 @@ def take_column(words: Words, text: Text, session: Session, converted: Text | No
         **draft.declared.facts(text, session, converted),
     )
     default = declared_default(column, draft.default)
-    if column.is_blob and default is not None and not session.server.mariadb:
+    if column.type in BLOB_TYPES and default is not None and not session.server.mariadb:
         default = ABSENT  # MySQL takes an empty one outside the strict modes, and drops it
     if draft.declared.compressed and not column.nullable and default is ABSENT and not draft.computed_default:
         default = ""  # as MariaDB does

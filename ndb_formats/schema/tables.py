@@ -105,8 +105,8 @@ class Column:
 
     @property
     def is_blob(self) -> bool:
-        """Whether NDB stores it as a blob, outside the row."""
-        return self.type in BLOB_TYPES
+        """Whether NDB stores it as a blob, outside the row; a vector is in the row, as a VARBINARY is (recorded)."""
+        return self.type in BLOB_TYPES and self.type != "vector"
 
     @property
     def sql_type(self) -> str:

@@ -30,7 +30,7 @@ from conflict.config.configuration import ClusterConfiguration
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, Role, best_match
 from conflict.rules.table_setup import Refusal, RefusalKind, is_exceptions_table
-from ndb_formats.rules.update_format import is_ndb
+from ndb_formats.rules.update_format import is_of_other_engine
 from ndb_formats.schema.tables import Column, Schema
 
 __all__ = [
@@ -151,7 +151,7 @@ def _readable(text: str) -> str:
 def other_engines(subject: Subject) -> Iterator[Finding]:
     """Yield functions on tables that declare another storage engine than NDB."""
     for placed in subject.tables:
-        if placed.function is not None and placed.table.engine is not None and not is_ndb(placed.table):
+        if placed.function is not None and is_of_other_engine(placed.table):
             sentence = (
                 f"{placed.function} has no effect: the table declares ENGINE={placed.table.engine}, and conflict "
                 "functions are for NDB tables."
@@ -234,7 +234,7 @@ def lower_case_exceptions(subject: Subject) -> Iterator[Finding]:
 
 
 def useless_exceptions(subject: Subject) -> Iterator[Finding]:
-    """Yield exceptions tables whose table is not there, or has a conflict function nowhere."""
+    """Yield exceptions tables that NDB does not see, whose table is not there, or has a conflict function nowhere."""
     used = {each.table.full_name for each in subject.tables if any(row.conflict_fn for row in each.rows)}
     for cluster in subject.clusters:
         schema = subject.configuration.schema_of(cluster)
@@ -251,6 +251,14 @@ def useless_exceptions(subject: Subject) -> Iterator[Finding]:
                 sentence = "The table of this exceptions table has no conflict function, so nothing is written to it."
                 fix = Fix("give the table a conflict_fn, or drop this one.")
                 yield Finding(Code.USELESS_EXCEPTIONS, sentence, place, fix)
+            elif is_of_other_engine(table):
+                sentence = (
+                    f"The table declares ENGINE={table.engine}, and the server looks for exceptions tables in NDB alone: "
+                    "it does not use this one; conflicts are resolved and counted, and none is written down."
+                )
+                made = subject.by_place.get(TablePlace(cluster.name, main.removeprefix(".")))
+                fix = Fix() if made is None else statement(_create(made), "drop it, then: ")
+                yield Finding(Code.USELESS_EXCEPTIONS, sentence, place, fix)
 
 
 def missing_exceptions(subject: Subject) -> Iterator[Finding]:
@@ -263,9 +271,17 @@ def missing_exceptions(subject: Subject) -> Iterator[Finding]:
             continue  # nothing is a conflict there
         if function.spec.uses_role and placed.cluster.role in (Role.SECONDARY, Role.PASS):
             continue
-        if not any(warning.startswith("exceptions table ") for warning in placed.setup.warnings):
+        if not any(warning.startswith("exceptions table ") for warning in placed.setup.warnings) and not _has_unused(
+            subject, placed
+        ):
             sentence = "Without an exceptions table, rejected changes are counted and not written down."
             yield Finding(Code.NO_EXCEPTIONS, sentence, (placed.place,), statement(_create(placed)))
+
+
+def _has_unused(subject: Subject, placed: PlacedTable) -> bool:
+    """Whether there is a table by the name of an exceptions table, which the server does not use."""
+    schema = subject.configuration.schema_of(placed.cluster)
+    return any(schema.find(placed.table.database, f"{placed.table.name}{end}") is not None for end in ("$EX", "$ex"))
 
 
 def _create(placed: PlacedTable) -> str:

@@ -104,7 +104,7 @@ def _at_the_end(pair: TablePair, column: Column) -> Finding:
             f"row events do not have {column.name}, which is NOT NULL without a constant default; NDB refuses the row"
         )
         return Finding(rule(16), pair.name, column.name, reason, fix)
-    if column.auto_increment or column.computed_default:
+    if column.auto_increment or column.computed_default or column.type == "enum":
         reason = f"row events do not have {column.name}; the replica fills in {_logged_default(column)}"
         return Finding(rule(15), pair.name, column.name, reason, "nothing to do if that is meant")
     reason = (
@@ -141,7 +141,8 @@ def _logged_default(column: Column) -> str:
         return "a new number"
     if column.computed_default:
         return f"its default {column.expression or ''}".rstrip()
-    return "NULL" if column.default is None or not isinstance(column.default, str | bytes) else repr(column.default)
+    value = column.members[0] if column.must_be_given and column.members else column.default
+    return repr(value) if isinstance(value, str | bytes) else "NULL"
 
 
 _SAME_KEY = "define the same primary key on both sides"

@@ -29,7 +29,7 @@ from ndb_formats.rules.replica.conversions import (
     is_integer,
 )
 from ndb_formats.rules.row_image_rules import RowImageRule, inserted_columns
-from ndb_formats.schema.default_values import default_value
+from ndb_formats.schema.default_values import value_of_insert
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.values import ABSENT
 
@@ -354,12 +354,11 @@ def _default(column: Column) -> tuple[object, ...]:
     """Return what identifies a default; one that no insert can use counts as none."""
     if column.computed_default:
         return ("expression", column.expression)
-    if column.default is ABSENT and not column.nullable:
-        return _NO_DEFAULT
     try:
-        return ("constant", default_value(column))
+        value = value_of_insert(column)
     except (ArithmeticError, ValueError):
         return ("constant", column.default)
+    return _NO_DEFAULT if value is ABSENT else ("constant", value)
 
 
 def _default_text(column: Column) -> str:

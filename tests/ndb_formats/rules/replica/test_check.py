@@ -109,6 +109,13 @@ CASES: list[tuple[set[tuple[str, str | None]], str, str, ReplicaSettings]] = [
     ({("051", "a")}, f"{K}, a INT NOT NULL", f"{K}, a INT", FULL),
     ({("052", "a")}, f"{K}, a INT DEFAULT 1", f"{K}, a INT DEFAULT 2", MINIMAL),
     ({("053", "a")}, f"{K}, a INT DEFAULT 1", f"{K}, a INT DEFAULT 2", FULL),
+    # The first member is the default of an ENUM that is NOT NULL.
+    (set(), f"{K}, a ENUM('x','y') NOT NULL", f"{K}, a ENUM('x','y') NOT NULL DEFAULT 'x'", MINIMAL),
+    ({("052", "a")}, f"{K}, a ENUM('x','y') NOT NULL", f"{K}, a ENUM('x','y') NOT NULL DEFAULT 'y'", MINIMAL),
+    ({("052", "a"), ("051", "a")}, f"{K}, a ENUM('x','y') NOT NULL", f"{K}, a ENUM('x','y')", MINIMAL),
+    (set(), f"{K}, a SET('x','y') NOT NULL", f"{K}, a SET('x','y') NOT NULL DEFAULT 'y'", MINIMAL),
+    ({("015", "a")}, K, f"{K}, a ENUM('x','y') NOT NULL", FULL),
+    ({("016", "a")}, K, f"{K}, a ENUM('x','y') NOT NULL", ndb(7)),
     ({("053", "a")}, f"{K}, a INT DEFAULT 1", f"{K}, a INT DEFAULT 2", ndb(8)),
     (set(), f"{K}, a INT DEFAULT NULL", f"{K}, a INT", MINIMAL),
     (set(), f"{K}, a DECIMAL(5,2) DEFAULT 1", f"{K}, a DECIMAL(5,2) DEFAULT '1.00'", MINIMAL),
