@@ -81,9 +81,7 @@ def _lower(document: Document) -> frozenset[str]:
     """
     logged, found = document["totals"]["logged"]["bytes"], document["totals"]["formats"]
     lacking = {name: each["rows_lacking_values"] for name, each in found.items()}
-    alike = {
-        name for name, each in found.items() if {each[bound]["bytes"] for bound in ("least", "most")} == {logged}
-    }
+    alike = {name for name, each in found.items() if {each[bound]["bytes"] for bound in ("least", "most")} == {logged}}
     own = {name for name in alike if lacking[name] == min(lacking[each] for each in alike)}
     return frozenset(name for name, rows in lacking.items() if rows and name not in own)
 

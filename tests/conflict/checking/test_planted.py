@@ -200,6 +200,12 @@ PLANTED = {
         {"more": EXCEPTIONS.replace("t$EX", "T$EX")},
         {("053", "AB")},
     ),
+    "an exceptions table of another engine": (
+        OLD,
+        {"exceptions": EXCEPTIONS.replace("NDB;", "InnoDB;")},
+        {("053", "AB")},
+    ),
+    "a vector is no blob": (ROLES, {"table": BLOB.replace("v TEXT", "v VECTOR(3)")}, set()),
     "an exceptions table without function": (OLD, {"function": None}, {("010", "AB"), ("053", "AB")}),
     "no exceptions table": (OLD, {"exceptions": ""}, {("054", "AB")}),
     "a wider column": (
