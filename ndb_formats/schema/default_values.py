@@ -123,7 +123,7 @@ def _padded(column: Column, value: bytes) -> bytes:
 
 def value_of_insert(column: Column) -> MaybeValue:
     """
-    Return the constant that an insert stores in a column that it leaves out; ABSENT if it is no constant, or is refused.
+    Return the constant that an insert stores in a column that it leaves out; ABSENT if that is refused, or computed.
 
     Of an ENUM that is NOT NULL and declares no default it is the first member, in strict mode, too. Data nodes know
     declared defaults alone, see `Column.must_be_given`.

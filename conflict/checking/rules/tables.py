@@ -44,10 +44,12 @@ __all__ = [
     "rows_for_other_servers",
     "rows_without_table",
     "tables_without_function",
+    "unlogged_tables",
     "useless_exceptions",
 ]
 
 _MALFORMED = "wrong definition"
+_FULL = 7  # the binlog type that logs all columns of both images
 _FIRST_COLUMNS = (
     "`NDB$server_id` INT UNSIGNED NOT NULL, `NDB$source_server_id` INT UNSIGNED NOT NULL, "
     "`NDB$source_epoch` BIGINT UNSIGNED NOT NULL, `NDB$count` INT UNSIGNED NOT NULL"
@@ -162,7 +164,7 @@ def other_engines(subject: Subject) -> Iterator[Finding]:
 
 def tables_without_function(subject: Subject) -> Iterator[Finding]:
     """Yield tables that changes arrive at from both sides, and that have a conflict function nowhere."""
-    meant = {subject.run_table(each).full_name for each in subject.tables if any(row.conflict_fn for row in each.rows)}
+    meant = _with_function(subject)
     for placed in subject.tables:
         sources = subject.links.sources(placed.cluster.name)
         both_ways = [
@@ -179,6 +181,21 @@ def tables_without_function(subject: Subject) -> Iterator[Finding]:
             )
             fix = Fix("change each row on one cluster alone, or give the table a conflict_fn.")
             yield Finding(Code.NO_FUNCTION, sentence, (placed.place,), fix)
+
+
+def unlogged_tables(subject: Subject) -> Iterator[Finding]:
+    """Yield tables without a function whose changes a server does not log, and that others have."""
+    meant = _with_function(subject)
+    for placed in subject.tables:
+        replicas = subject.links.replicas(placed.cluster.name)
+        arrives = any(subject.on(replica, placed) is not None for replica in replicas)
+        if arrives and not placed.logging.format.logged and subject.run_table(placed).full_name not in meant:
+            sentence = (
+                f"The server logs no change of the table ({placed.logging}): none arrives elsewhere, and its rows "
+                "differ from those of the other clusters."
+            )
+            fix = placed.set_in_row("binlog_type", str(_FULL)).then(" if its changes are to arrive.")
+            yield Finding(Code.NOT_LOGGED, sentence, (placed.place,), fix, at="binlog_type")
 
 
 def keys(subject: Subject) -> Iterator[Finding]:
@@ -253,8 +270,8 @@ def useless_exceptions(subject: Subject) -> Iterator[Finding]:
                 yield Finding(Code.USELESS_EXCEPTIONS, sentence, place, fix)
             elif is_of_other_engine(table):
                 sentence = (
-                    f"The table declares ENGINE={table.engine}, and the server looks for exceptions tables in NDB alone: "
-                    "it does not use this one; conflicts are resolved and counted, and none is written down."
+                    f"The server does not use the exceptions table, because it declares ENGINE={table.engine}, and not "
+                    "NDB: conflicts are resolved and counted, and none is written down."
                 )
                 made = subject.by_place.get(TablePlace(cluster.name, main.removeprefix(".")))
                 fix = Fix() if made is None else statement(_create(made), "drop it, then: ")
@@ -276,6 +293,11 @@ def missing_exceptions(subject: Subject) -> Iterator[Finding]:
         ):
             sentence = "Without an exceptions table, rejected changes are counted and not written down."
             yield Finding(Code.NO_EXCEPTIONS, sentence, (placed.place,), statement(_create(placed)))
+
+
+def _with_function(subject: Subject) -> set[str]:
+    """Return the tables, as the run names them, that are to have a conflict function on some cluster."""
+    return {subject.run_table(each).full_name for each in subject.tables if any(row.conflict_fn for row in each.rows)}
 
 
 def _has_unused(subject: Subject, placed: PlacedTable) -> bool:
