@@ -54,7 +54,7 @@ test-mysql: setup         ## Files, keys, definitions, characters, conversions a
 		tests/mysql_server/check_definitions.py tests/mysql_server/check_characters.py \
 		tests/mysql_server/check_conversions.py tests/mysql_server/check_running_servers.py \
 		tests/mysql_server/check_repairs.py tests/mysql_server/check_fetched_binlogs.py \
-		tests/mysql_server/check_printed_rows.py
+		tests/mysql_server/check_printed_rows.py tests/mysql_server/check_unique_keys.py
 
 test-all: setup          ## Also the long checks
 	$(MAKE) --jobs 2 check kernels

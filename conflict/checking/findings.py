@@ -182,6 +182,13 @@ class Code(Enum):
     TOO_LARGE_EPOCHS = (100, _WARNING, "epochs that are too large to be logged")
     CLOCKS = (101, _WARNING, "clocks that differ")
     NOT_SERVED = (102, _WARNING, "a channel that its source does not serve")
+    APPLIER_STANDS = (103, _WARNING, "an applier that stands still")
+    RECEIVER_STANDS = (104, _WARNING, "a receiver that stands still")
+    DELAYED = (105, _WARNING, "an applier that waits")
+    NO_CHANNEL = (106, _WARNING, "a channel that is missing")
+    READ_ONLY = (107, _WARNING, "a server that refuses changes of users")
+    # Functions of two clusters.
+    DIFFERENT_FUNCTIONS = (108, _WARNING, "other functions on the two clusters")
 
     def __init__(self, number: int, severity: Severity, title: str, stop: ServerStop | int | None = None) -> None:
         self.code = f"NDB-E{number:03d}"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import filterfalse
 
 from conflict.checking.deployment import ArrivingChange, Change, Deployment, Handling, TableLogging
-from conflict.checking.findings import Code, Finding, Fix
+from conflict.checking.findings import Code, Finding, Fix, Severity
 from conflict.config.arguments import DeploymentPolicy
 from conflict.rules.functions import FUNCTIONS, ConflictFunction
 from conflict.rules.replication_table import Role
@@ -20,7 +20,7 @@ from conflict.rules.table_setup import Refusal, RefusalKind
 from conflict.shown_text import listed
 from ndb_formats.schema.tables import Table
 
-__all__ = ["CREATION", "creation_refused", "key_stops", "reasons_of", "rules_out"]
+__all__ = ["CREATION", "creation_refused", "key_stops", "reasons_of", "rules_out", "weight_of"]
 
 # CREATE TABLE is refused.
 CREATION = frozenset({Code.PARSE, Code.NO_COLUMN, Code.WRONG_TYPE, Code.BLOB, Code.UPDATES_AS_WRITES})
@@ -40,6 +40,11 @@ _TRANSACTION_IDS = "ndb_log_transaction_id"
 def rules_out(reason: Finding) -> bool:
     """Whether a reason rules the function out."""
     return reason.kind in _RULE_OUT
+
+
+def weight_of(reason: Finding) -> Severity:
+    """Return how much a reason matters to the one function that was asked about: one that rules it out refuses it."""
+    return Severity.REFUSED if rules_out(reason) else reason.severity
 
 
 def reasons_of(deployment: Deployment, policy: DeploymentPolicy) -> tuple[Finding, ...]:

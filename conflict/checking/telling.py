@@ -13,7 +13,7 @@ import attrs
 
 from conflict.checking.deployment import ArrivingChange
 from conflict.checking.findings import Finding, Severity, TablePlace
-from conflict.checking.reasons import rules_out
+from conflict.checking.reasons import rules_out, weight_of
 from conflict.checking.requirements import MARKS, Answer, Status, mark
 from conflict.config.arguments import DeploymentPolicy
 from conflict.shown_text import counted
@@ -245,8 +245,7 @@ def _columns(image: Sequence[str] | None) -> str | None:
 
 
 def _reasons(answer: Answer) -> Iterator[Listing]:
-    reasons = [(each, Severity.REFUSED if rules_out(each) else each.severity) for each in answer.reasons]
-    yield Listing("", [_finding(*each) for each in reasons])
+    yield Listing("", [_finding(each, weight_of(each)) for each in answer.reasons])
     yield Listing("What would work, the smallest change first", [Entry("", str(each)) for each in answer.nearest])
 
 

@@ -82,7 +82,10 @@ class ExitCode(IntEnum):
 MEANINGS = {
     ExitCode.DONE: "done, without warnings",
     ExitCode.CONTRADICTED: "done, but contradicted: by the binlogs, a finding, a recording or a schedule",
-    ExitCode.REFUSED: "the input is refused: usage, a file, a setting, a definition, a function; nothing was written",
+    ExitCode.REFUSED: (
+        "the input is refused: usage, a file, a setting, a definition, a function; nothing was written but the "
+        "findings of a check"
+    ),
     ExitCode.CUT_SHORT: "input ends too early: a binlog that cannot be read to its end, or may lack changes",
     ExitCode.WARNED: "done, with warnings and nothing worse",
     ExitCode.INTERRUPTED: "interrupted from the keyboard",
@@ -90,18 +93,13 @@ MEANINGS = {
 }
 
 
-def code_of_findings(severities: Iterable[Severity], *, refused: ExitCode, error: ExitCode) -> ExitCode:
-    """
-    Return the exit code of a check: that of its worst finding; notes are fine.
+_OF_SEVERITY = {"refused": ExitCode.REFUSED, "error": ExitCode.CONTRADICTED, "warning": ExitCode.WARNED}
 
-    Args:
-        severities: Of its findings.
-        refused: The code of a statement or a change that is refused.
-        error: The code of an error.
-    """
+
+def code_of_findings(severities: Iterable[Severity]) -> ExitCode:
+    """Return the exit code of a check, whichever command makes it: that of its worst finding; notes are fine."""
     found = set[str](severities)
-    codes = {"refused": refused, "error": error, "warning": ExitCode.WARNED}
-    return next((code for severity, code in codes.items() if severity in found), ExitCode.DONE)
+    return next((code for severity, code in _OF_SEVERITY.items() if severity in found), ExitCode.DONE)
 
 
 def exit_with(code: ExitCode) -> None:

@@ -257,7 +257,7 @@ def _channel_from(source: ClusterConfiguration, channels: Sequence[ReplicaChanne
     if not found and len(channels) == 1 and not channels[0].source_id:
         return channels[0]
     if len({(each.filter, each.ignored) for each in found}) == 1:
-        return found[0]
+        return min(found, key=lambda each: bool(each.state))  # another one can be kept for a failover
     known = listed([f"channel {each.name!r} from server {each.source_id}" for each in channels])
     what = "several channels whose filters differ" if found else "no channel"
     servers = " or ".join(map(str, sorted(source.server_ids)))

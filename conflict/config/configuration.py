@@ -82,6 +82,7 @@ class ClusterConfiguration:
         filter: Which tables' changes its applier drops, and which databases it renames.
         channel_filters: By source, the filters of the channel from it, where they are not `filter`.
         channels: By source, what its SQL node says of the channel from it, as far as that is given.
+        has_channels: Whether a server that was asked has a channel; None if none was asked.
         clock: How far the clock of its first SQL node is ahead of this machine's, in microseconds, at least and at
             most; None if no server was asked.
     """
@@ -106,6 +107,7 @@ class ClusterConfiguration:
     filter: ReplicationFilter = attrs.field(factory=ReplicationFilter)
     channel_filters: Mapping[str, ReplicationFilter] = attrs.field(factory=dict)
     channels: Mapping[str, ReplicaChannel] = attrs.field(factory=dict, repr=False)
+    has_channels: bool | None = None
     clock: tuple[int, int] | None = None
 
     def filter_of(self, source: str) -> ReplicationFilter:

@@ -22,7 +22,12 @@ from ndb_formats.cursor import whole_number
 
 __all__ = ["ReplicaChannel", "load_replica_status", "parse_replica_status"]
 
-_NAMES = {"master_server_id": "source_server_id", "seconds_behind_master": "seconds_behind_source"}
+_NAMES = {
+    "master_server_id": "source_server_id",
+    "seconds_behind_master": "seconds_behind_source",
+    "slave_io_running": "replica_io_running",
+    "slave_sql_running": "replica_sql_running",
+}
 _NEEDED = "replicate_do_db"
 _LINE = re.compile(r"\s*(?P<name>[A-Za-z_]+): ?(?P<value>.*)")
 _ROW = re.compile(r"\*{5,} *\d+\. row *\*{5,}")
@@ -43,6 +48,11 @@ class ReplicaChannel:
         behind: How many seconds the applier is behind the source; None if it stands still, or the text does not say it.
         receiver_error: The error with which the receiver stopped; 0 without one.
         receiver_words: What the server says of it.
+        receiver: ``Yes``, ``No`` or ``Connecting``; empty if the text does not say it.
+        applier: ``Yes`` or ``No``; empty if the text does not say it.
+        applier_error: The error with which the applier stopped; 0 without one.
+        applier_words: What the server says of it.
+        delay: How many seconds the applier waits before it applies a change.
     """
 
     name: str
@@ -52,6 +62,20 @@ class ReplicaChannel:
     behind: int | None = None
     receiver_error: int = 0
     receiver_words: str = ""
+    receiver: str = ""
+    applier: str = ""
+    applier_error: int = 0
+    applier_words: str = ""
+    delay: int = 0
+
+    @property
+    def state(self) -> str:
+        """What stands still of it, in words; empty if nothing does."""
+        receiver = {"No": "its receiver stands still", "Connecting": "its receiver is not connected"}
+        parts = [receiver.get(self.receiver, "")]
+        if self.applier == "No":
+            parts.append(f"its applier stands still{f' (error {self.applier_error})' * bool(self.applier_error)}")
+        return ", ".join(filter(None, parts))
 
 
 def load_replica_status(path: Path) -> tuple[ReplicaChannel, ...]:
@@ -125,4 +149,9 @@ def _channel(row: dict[str, str]) -> ReplicaChannel:
         whole_number(row.get("seconds_behind_source", "")),
         whole_number(row.get("last_io_errno", "")) or 0,
         row.get("last_io_error", ""),
+        row.get("replica_io_running", ""),
+        row.get("replica_sql_running", ""),
+        whole_number(row.get("last_sql_errno", "")) or 0,
+        row.get("last_sql_error", ""),
+        whole_number(row.get("sql_delay", "")) or 0,
     )

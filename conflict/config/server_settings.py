@@ -144,7 +144,7 @@ _REPEATED = (*FILTER_OPTIONS, "binlog_do_db", "binlog_ignore_db")
 _GROUP = re.compile(r"\[(?P<name>[^\]]*)\]")
 _OF_EVERY_SERVER = {"datadir", "hostname", "port", "version"}
 _READ_BY_SERVER = re.compile(r"(mysqld|server|mysqld-\d+\.\d+)", re.IGNORECASE)
-_SWITCHED = {"skip": "OFF", "disable": "OFF", "enable": "ON"}
+_SWITCHED = {"skip": ("OFF", "ON"), "disable": ("OFF", "ON"), "enable": ("ON", "OFF")}
 
 
 @attrs.frozen(eq=False)
@@ -298,19 +298,21 @@ def lines_of_groups(text: str, groups: re.Pattern[str]) -> Iterator[tuple[int, s
 
 
 def option_of_line(line: str) -> tuple[str, str]:
-    """Return name, with underscores, and value of a line of an option file; ON, of an option without a value."""
+    """
+    Return name, with underscores, and value of a line of an option file; ON, of an option without a value.
+
+    A prefix turns an option off or on; with the value 0 it does the opposite (recorded of MySQL 9.7.4).
+    """
     name, equals, value = line.partition("=")
     name = _name(name.removeprefix("--")).removeprefix("loose_")
-    prefix, _, rest = name.partition("_")
-    if not equals and prefix in _SWITCHED and rest and name not in VARIABLE_OF:
-        return rest, _SWITCHED[prefix]
-    if not equals:
-        return name, "ON"
     value = value.strip()
     quoted = re.match(r"""(["'])(.*?)\1""", value)
-    value = quoted[2] if quoted else re.sub(r"\s#.*$", "", value).strip()
-    # The base name of the binlog files turns logging on.
-    return name, "ON" if name == "log_bin" and value.upper() not in ("0", "OFF") else value
+    value = quoted[2] if quoted else re.sub(r"(^|\s)#.*$", "", value).strip()
+    prefix, _, rest = name.partition("_")
+    if prefix in _SWITCHED and rest and name not in VARIABLE_OF:
+        return rest, _SWITCHED[prefix][value == "0"]
+    # What log_bin is set to is the base name of the files, OFF and 0 too.
+    return name, value if equals and name != "log_bin" else "ON"
 
 
 def _from_rows(text: str) -> Iterator[tuple[str, str]]:

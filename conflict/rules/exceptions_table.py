@@ -27,6 +27,7 @@ import attrs
 from conflict.rules.decision import Cause
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.rules.update_format import is_of_other_engine
 from ndb_formats.schema.declared_type import CHAR, ndb_length, ndb_type
 from ndb_formats.schema.default_values import default_value, implied_value
 from ndb_formats.schema.tables import Column, Schema, Table
@@ -260,13 +261,15 @@ def find_exceptions_table(schema: Schema, table: Table) -> tuple[ExceptionsTable
     """
     Return the exceptions table of `table` and a warning on its definition.
 
+    The server looks among the tables of NDB: it does not see one of another storage engine (recorded).
+
     Returns:
         The table, or None if there is none or its definition is malformed; and the server's warning, or None: `wrong
         definition` if the table is not used, `suspicious definition` if it is.
     """
     for suffix in ("$EX", "$ex"):
         definition = schema.find(table.database, table.name + suffix)
-        if definition is not None:
+        if definition is not None and not is_of_other_engine(definition):
             roles, warning = _check_definition(definition, table)
             if roles is None:
                 return None, warning

@@ -147,6 +147,7 @@ _REPLICATION = (
     _harmless("max_relay_log_size", "size of files"),
     _harmless("original_commit_timestamp", "of a session"),
     _harmless("original_server_version", "of a session"),
+    _judged("read_only", "whether users can change rows", "OFF"),
     _harmless("relay_log", "names of files"),
     _harmless("relay_log_basename", "names of files"),
     _harmless("relay_log_index", "name of a file"),
@@ -223,6 +224,7 @@ _REPLICATION = (
     _open("slave_rows_search_algorithms", "how rows are found", until="8.3.0"),
     _harmless("sql_log_bin", "of a session"),
     _judged("sql_replica_skip_counter", "events to pass over", older="sql_slave_skip_counter", since=_RENAMED),
+    _judged("super_read_only", "whether anyone but the applier can change rows", "OFF"),
     _open("sync_relay_log", "when the relay log is written to disk"),
     _open("sync_relay_log_info", "when the applier's position is written to disk"),
     _open(

@@ -26,6 +26,7 @@ import attrs
 
 from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.option_values import known_name
+from conflict.config.replica_status import parse_replica_status
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.config.server_settings import load_epoch_times
 from conflict.errors import ConfigurationError
@@ -53,11 +54,13 @@ class SavedServers:
         files: By path, relative to the run file, the files that it names, and the run file itself, last.
         sentences: What a user should know of the servers.
         clocks: By cluster, `ServerFacts.clock` of its first SQL node: of the moment, and so in no file.
+        with_channels: The clusters that have a channel.
     """
 
     files: Mapping[str, str] = attrs.field(repr=False)
     sentences: tuple[str, ...]
     clocks: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
+    with_channels: frozenset[str] = frozenset()
 
     def run(self, config_ini: Mapping[str, Path]) -> RunFile:
         """
@@ -86,7 +89,12 @@ class SavedServers:
             for name, file in config_ini.items()
         }
         clusters = (
-            attrs.evolve(each, epoch_times=times.get(each.name), clock=self.clocks.get(each.name))
+            attrs.evolve(
+                each,
+                epoch_times=times.get(each.name),
+                clock=self.clocks.get(each.name),
+                has_channels=each.name in self.with_channels if each.name in self.clocks else None,
+            )
             for each in configuration.clusters
         )
         configuration = attrs.evolve(configuration, clusters=tuple(clusters))
@@ -133,7 +141,8 @@ def read_servers(
     _drop_copies(files, list(clusters))
     run = "".join(f"{line}\n" for line in _run_file(clusters, files))
     clocks = {name: own[0].facts.clock for name, own in clusters.items()}
-    return SavedServers({**files, RUN_FILE: run}, tuple(_sentences(clusters)), clocks)
+    with_channels = frozenset(name for name, own in clusters.items() if any(node.facts.channels for node in own))
+    return SavedServers({**files, RUN_FILE: run}, tuple(_sentences(clusters)), clocks, with_channels)
 
 
 def batch_text(names: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
@@ -166,6 +175,9 @@ def _sentences(clusters: Mapping[str, Sequence[_Node]]) -> Iterator[str]:
             version = facts.variables.get("version", "?") + ("" if facts.is_of_ndb else " without NDB")
             holds = f"{counted(len(facts.definitions), 'table')}, {counted(len(facts.channels), 'channel')}"
             yield f"{name} has server {facts.server_id}, {node.address}: MySQL {version}, {holds}."
+            for channel in parse_replica_status(_below_each_other(facts.channels)) if facts.channels else ():
+                if channel.state:
+                    yield f"{name}, channel {channel.name!r} from server {channel.source_id}: {channel.state}."
             for source in sorted(facts.source_ids - asked - {0}):
                 yield f"{name} replicates from server {source}, which is not asked."
 

@@ -42,7 +42,7 @@ from ndb_formats.rules.row_image_rules import (
     stored_columns,
 )
 from ndb_formats.rules.update_format import UpdateFormat, changing_key_columns, is_ndb
-from ndb_formats.schema.default_values import default_value
+from ndb_formats.schema.default_values import value_of_insert
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.values import ABSENT
 
@@ -297,11 +297,11 @@ def _not_defaults(table: Table, layout: RowLayout, after: RowImage) -> frozenset
 
 
 def has_default(column: Column) -> bool:
-    """Return whether a constant default is declared, or NULL is the default."""
-    return column.default is not ABSENT or (column.nullable and not column.computed_default)
+    """Return whether an insert that leaves a column out stores a constant, which can be NULL."""
+    return value_of_insert(column) is not ABSENT
 
 
 def default_payload(layout: RowLayout, ordinal: int, column: Column) -> bytes | None:
-    """Return the bytes of a column's declared default; None is NULL."""
-    value = default_value(column)
-    return None if value is None else layout.codecs[ordinal].encode(value)
+    """Return the bytes of that constant; None is NULL."""
+    value = value_of_insert(column)
+    return None if value is None or value is ABSENT else layout.codecs[ordinal].encode(value)

@@ -187,6 +187,11 @@ def is_ndb(table: Table) -> bool:
     return table.engine in ("NDB", "NDBCLUSTER")
 
 
+def is_of_other_engine(table: Table) -> bool:
+    """Return whether a table declares another engine than NDB."""
+    return table.engine is not None and not is_ndb(table)
+
+
 def ndb_columns(
     update_format: UpdateFormat, table: Table, operation: Operation, written: Collection[int] = ()
 ) -> EventColumns | None:

@@ -204,7 +204,7 @@ def _with_keys(table: Table, placed: Sequence[_Placed], clauses: Clauses) -> Tab
     gone = {name.lower() for name in clauses.dropped_keys}
     unique = [(name, kept(key)) for name, key in zip(table.unique_names, table.unique_keys, strict=True)]
     unique = [(clauses.key_name(name), key) for name, key in unique if key and name.lower() not in gone]
-    parts = [(name, names[column].lower()) for name, column in table.unique_prefixes if column in names]
+    parts = [(name, names[column].lower(), cut) for name, column, cut in table.unique_prefixes if column in names]
     indexes = [(name, key) for name, key in table.indexes if (kept(key) or not key) and name.lower() not in gone]
     database, name = clauses.name or (table.database, table.name)
     text = clauses.charset or (None, table.collation)
@@ -219,7 +219,21 @@ def _with_keys(table: Table, placed: Sequence[_Placed], clauses: Clauses) -> Tab
         collation=text[1],
         unique_keys=tuple(key for _, key in unique),
         unique_names=tuple(name for name, _ in unique),
-        unique_prefixes=frozenset((clauses.key_name(key).lower(), name) for key, name in parts if key not in gone),
+        unique_prefixes=frozenset(
+            (clauses.key_name(key).lower(), name, cut) for key, name, cut in parts if key not in gone
+        ),
+        functional_keys=tuple(
+            (
+                clauses.key_name(name),
+                tuple(
+                    attrs.evolve(part, column=names.get(part.column.lower(), ""))
+                    for part in key
+                    if part.expression or part.column.lower() in names
+                ),
+            )
+            for name, key in table.functional_keys
+            if name.lower() not in gone
+        ),
         indexes=tuple((clauses.key_name(name), kept(key)) for name, key in indexes),
     )
     found = without_key(found, "PRIMARY") if _drops_primary(clauses) else found

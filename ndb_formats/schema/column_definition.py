@@ -16,7 +16,7 @@ from ndb_formats.schema.default_values import declared_default, zero_value
 from ndb_formats.schema.lexer import WordKind, Words
 from ndb_formats.schema.session import Session, Text
 from ndb_formats.schema.table_keys import split_reference
-from ndb_formats.schema.tables import Column, ForeignKey
+from ndb_formats.schema.tables import BLOB_TYPES, Column, ForeignKey
 from ndb_formats.types.charsets import decode_text
 from ndb_formats.types.values import ABSENT, MaybeValue, Value
 
@@ -107,7 +107,7 @@ def take_column(words: Words, text: Text, session: Session, converted: Text | No
         **draft.declared.facts(text, session, converted),
     )
     default = declared_default(column, draft.default)
-    if column.is_blob and default is not None and not session.server.mariadb:
+    if column.type in BLOB_TYPES and default is not None and not session.server.mariadb:
         default = ABSENT  # MySQL takes an empty one outside the strict modes, and drops it
     if draft.declared.compressed and not column.nullable and default is ABSENT and not draft.computed_default:
         default = ""  # as MariaDB does
@@ -167,7 +167,7 @@ def _set_default(draft: _Draft, words: Words) -> None:
     if not draft.stays:
         draft.computed_default, draft.expression, draft.default = False, None, ABSENT
     if words.kind is WordKind.L_PAREN:
-        draft.computed_default, draft.expression = True, _text_of(words.group())
+        draft.computed_default, draft.expression = True, words.group().text
         draft.stays = not draft.mariadb
         return
     negative = words.accept("-")
@@ -210,18 +210,7 @@ def _set_generated(draft: _Draft, words: Words) -> None:
     expression = words.group()
     expression.step()  # an empty expression is an error
     draft.generated, draft.depends_on = "virtual", _identifiers(expression)
-    draft.expression = _text_of(expression)
-
-
-def _text_of(words: Words) -> str:
-    """Return an expression as text, with names in small letters and quotes where it has them."""
-    quotes = {WordKind.STRING: "'{}'", WordKind.IDENTIFIER: "`{}`"}
-    return " ".join(
-        quotes[kind].format(word.replace("'", "''") if kind is WordKind.STRING else word.lower())
-        if kind in quotes
-        else word.lower()
-        for word, kind in words.words
-    )
+    draft.expression = expression.text
 
 
 def _identifiers(words: Words) -> tuple[str, ...]:

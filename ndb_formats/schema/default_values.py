@@ -121,6 +121,25 @@ def _padded(column: Column, value: bytes) -> bytes:
     return value.ljust(column.length or 0, b"\0") if column.type == "binary" else value
 
 
+def value_of_insert(column: Column) -> MaybeValue:
+    """
+    Return the constant that an insert stores in a column that it leaves out; ABSENT if that is refused, or computed.
+
+    Of an ENUM that is NOT NULL and declares no default it is the first member, in strict mode, too. Data nodes know
+    declared defaults alone, see `Column.must_be_given`.
+
+    Source: MySQL manual, "Data Type Default Values".
+
+    Raises:
+        SchemaError: The declared default is no value of the column's type.
+    """
+    if column.default is ABSENT and column.computed_default:
+        return ABSENT
+    if column.default is ABSENT and not column.nullable:
+        return column.members[0] if column.type == "enum" else ABSENT
+    return default_value(column)
+
+
 def implied_value(column: Column) -> Value:
     """Return what a server fills in for a value that it does not have: the default, else NULL, else the type's zero."""
     default = default_value(column)

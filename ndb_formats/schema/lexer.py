@@ -219,6 +219,17 @@ class Words:
         """The kind of the next word; None at the end."""
         return self.words[self.position][1] if self.position < len(self.words) else None
 
+    @property
+    def text(self) -> str:
+        """All words as text, with names in small letters and quotes where they have them."""
+        quotes = {WordKind.STRING: "'{}'", WordKind.IDENTIFIER: "`{}`"}
+        return " ".join(
+            quotes[kind].format(word.replace("'", "''") if kind is WordKind.STRING else word.lower())
+            if kind in quotes
+            else word.lower()
+            for word, kind in self.words
+        )
+
     def step(self) -> str:
         """
         Step over the next word and return it.

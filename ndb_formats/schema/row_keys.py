@@ -35,7 +35,7 @@ _NDB = (None, "NDB", "NDBCLUSTER")
 def serving_key(table: Table) -> int | None:
     """Return the place of the first unique key of whole NOT NULL columns; None if there is none."""
     for place, (key, names) in enumerate(zip(table.unique_names, table.unique_keys, strict=True)):
-        whole = not any((key.lower(), name.lower()) in table.unique_prefixes for name in names)
+        whole = not any(each[0] == key.lower() for each in table.unique_prefixes)
         if whole and all(_whole_and_not_null(table.find(name)) for name in names):
             return place
     return None

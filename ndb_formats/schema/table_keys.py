@@ -13,7 +13,7 @@ import attrs
 from ndb_formats.cursor import whole_number
 from ndb_formats.schema.lexer import WordKind, Words
 from ndb_formats.schema.row_keys import with_serving_key
-from ndb_formats.schema.tables import TEXT_TYPES, Column, ForeignKey, Period, ReferenceAction, Table
+from ndb_formats.schema.tables import TEXT_TYPES, Column, ForeignKey, KeyPart, Period, ReferenceAction, Table
 
 _ACTIONS = {
     ("RESTRICT",): ReferenceAction.RESTRICT,
@@ -105,7 +105,7 @@ class IndexItem:
         name: Its name; empty if it has none.
         columns: Its columns.
         prefixes: The lengths of their prefixes; empty if all are whole.
-        computed: Whether a part of it is an expression; that part is not among the columns.
+        parts: All its parts, if one of them is an expression, which is not among the columns.
         foreign: The foreign key that it is.
         inline: Whether the definition of its column declares it.
         optional: Whether it is left out if there is one of its name (MariaDB).
@@ -115,7 +115,7 @@ class IndexItem:
     name: str = ""
     columns: tuple[str, ...] = ()
     prefixes: tuple[int, ...] = ()
-    computed: bool = False
+    parts: tuple[KeyPart, ...] = ()
     foreign: ForeignKey | None = None
     inline: bool = False
     optional: bool = False
@@ -162,39 +162,51 @@ def key_columns(item: Words) -> IndexItem:
     """Read the columns of a key, which stand in the next parenthesis."""
     while item.kind is not WordKind.L_PAREN:
         item.step()
-    names, prefixes, computed = list[str](), list[int](), False
+    parts = list[KeyPart]()
     for part in item.group().items():
         if part.kind is WordKind.L_PAREN:
-            computed = True
+            parts.append(KeyPart(expression=part.group().text))
             continue
-        names.append(part.step())
+        name = part.step()
         length = part.group().step() if part.word == "(" else ""
-        prefixes.append(whole_number(length) or 0)
-    return IndexItem("INDEX", "", tuple(names), tuple(prefixes) if any(prefixes) else (), computed)
+        parts.append(KeyPart(name, whole_number(length) or 0))
+    columns = [part for part in parts if not part.expression]
+    prefixes = tuple(part.prefix for part in columns)
+    return IndexItem(
+        "INDEX",
+        "",
+        tuple(part.column for part in columns),
+        prefixes if any(prefixes) else (),
+        tuple(parts) if len(columns) < len(parts) else (),
+    )
 
 
 def with_key(table: Table, index: IndexItem) -> Table:
     """
     Return a table with one more key that is no foreign key.
 
-    A key with an expression identifies no row here: only its name counts.
+    A key with an expression identifies no row here: its name counts, and that it is unique.
     """
     if index.optional and (table.primary_key if index.kind == "PRIMARY" else table.has_key(index.name)):
         return table
     if index.kind == "PRIMARY":
         return attrs.evolve(table, primary_key=index.columns, primary_key_prefixes=index.prefixes)
-    if index.kind == "UNIQUE" and not index.computed:
+    if index.kind == "UNIQUE" and not index.parts:
         made = table.with_unique_key(index.name, index.columns)
         lengths = _true_prefixes(_as_declared(index.columns, table.columns), index.prefixes, table.columns)
         parts = {
-            (made.unique_names[-1].lower(), name.lower())
+            (made.unique_names[-1].lower(), name.lower(), cut)
             for name, cut in zip(index.columns, lengths, strict=False)
             if cut
         }
         return attrs.evolve(made, unique_prefixes=table.unique_prefixes | parts)
     if index.kind in ("UNIQUE", "INDEX"):
-        named = attrs.evolve(index, columns=("functional_index",)) if index.computed else index
-        return table.with_index(index.name or table.free_name(named.columns[0]), index.columns)
+        name = index.name or table.free_name("functional_index" if index.parts else index.columns[0])
+        if index.kind == "UNIQUE":
+            declared = _as_declared(tuple(part.column for part in index.parts), table.columns)
+            key = tuple(attrs.evolve(part, column=each) for part, each in zip(index.parts, declared, strict=True))
+            table = attrs.evolve(table, functional_keys=(*table.functional_keys, (name, key)))
+        return table.with_index(name, index.columns)
     return table
 
 
@@ -208,6 +220,7 @@ def without_key(table: Table, name: str) -> Table:
         unique_keys=tuple(table.unique_keys[place] for place in kept),
         unique_names=tuple(table.unique_names[place] for place in kept),
         unique_prefixes=frozenset(part for part in table.unique_prefixes if part[0] != name.lower()),
+        functional_keys=tuple(key for key in table.functional_keys if key[0].lower() != name.lower()),
         indexes=tuple(index for index in table.indexes if index[0].lower() != name.lower()),
     )
 

@@ -105,8 +105,8 @@ class Column:
 
     @property
     def is_blob(self) -> bool:
-        """Whether NDB stores it as a blob, outside the row."""
-        return self.type in BLOB_TYPES
+        """Whether NDB stores it as a blob, outside the row; a vector is in the row, as a VARBINARY is (recorded)."""
+        return self.type in BLOB_TYPES and self.type != "vector"
 
     @property
     def sql_type(self) -> str:
@@ -181,6 +181,28 @@ class ForeignKey:
 
 
 @attrs.frozen
+class KeyPart:
+    """
+    A part of a unique key.
+
+    Attributes:
+        column: Name of its column; empty if it is an expression.
+        prefix: How many of the column's characters count, or of its bytes if it has no character set; 0 for all.
+        expression: The expression, its words in lower case; empty if it is a column.
+    """
+
+    column: str = ""
+    prefix: int = 0
+    expression: str = ""
+
+    def __str__(self) -> str:
+        """Return it as a definition has it."""
+        if self.expression:
+            return f"({self.expression})"
+        return f"{self.column}({self.prefix})" if self.prefix else self.column
+
+
+@attrs.frozen
 class Period:
     """
     The application-time period of a table (MariaDB): neither of its columns can be NULL.
@@ -217,7 +239,9 @@ class Table:
             column; empty if all are whole.
         collation: Collation of text columns that declare none; None if it is not known.
         unique_names: Name of each of the other unique keys.
-        unique_prefixes: Name and column, in lower case, of each part of these that is a prefix of its column.
+        unique_prefixes: Name and column, in lower case, of each part of these that is a prefix of its column, and the
+            length of the prefix.
+        functional_keys: Name and parts of each unique key that has an expression; its name is among `indexes`, too.
         foreign_keys: Its foreign keys.
         serving: Name of the unique key that serves as the primary key; empty if the primary key is declared, or none.
         indexes: Name and columns of each index that identifies no row: statements name them, and new keys have to have
@@ -234,7 +258,8 @@ class Table:
     primary_key_prefixes: tuple[int, ...] = ()
     collation: str | None = attrs.field(default=None, eq=False, repr=False)
     unique_names: tuple[str, ...] = attrs.field(default=(), eq=False, repr=False)
-    unique_prefixes: frozenset[tuple[str, str]] = attrs.field(default=frozenset(), eq=False, repr=False)
+    unique_prefixes: frozenset[tuple[str, str, int]] = attrs.field(default=frozenset(), eq=False, repr=False)
+    functional_keys: tuple[tuple[str, tuple[KeyPart, ...]], ...] = attrs.field(default=(), eq=False, repr=False)
     foreign_keys: tuple[ForeignKey, ...] = attrs.field(default=(), eq=False, repr=False)
     serving: str = attrs.field(default="", eq=False, repr=False)
     indexes: tuple[tuple[str, tuple[str, ...]], ...] = attrs.field(default=(), eq=False, repr=False)
@@ -264,6 +289,16 @@ class Table:
     def parent_of(self, key: ForeignKey) -> tuple[str, str]:
         """Return database and name of the table that a foreign key refers to."""
         return key.parent_database or self.database, key.parent
+
+    @property
+    def unique_parts(self) -> tuple[tuple[KeyPart, ...], ...]:
+        """The parts of each unique key, the primary key first."""
+        primary = zip(self.primary_key, self.primary_key_prefixes or (0,) * len(self.primary_key), strict=True)
+        lengths = {(key, column): length for key, column, length in self.unique_prefixes}
+        keys = [tuple(KeyPart(column, length) for column, length in primary)] if self.primary_key else []
+        for name, columns in zip(self.unique_names, self.unique_keys, strict=True):
+            keys.append(tuple(KeyPart(each, lengths.get((name.lower(), each.lower()), 0)) for each in columns))
+        return (*keys, *(parts for _, parts in self.functional_keys))
 
     @property
     def full_name(self) -> str:

@@ -85,6 +85,31 @@ class CollationTable:
             end = found.end()
         return "".join([*parts, text[end:].translate(self.texts)])
 
+    @property
+    def by_character(self) -> bool:
+        """Whether each character compares by itself, as one character."""
+        ranges = self.texts.ranges if isinstance(self.texts, _Texts) else ()
+        texts = (*self.texts.values(), *(text for _, _, text in ranges))
+        return not self.contractions and all(len(text) == 1 for text in texts)
+
+    def is_as_fine_as(self, other: CollationTable, characters: int) -> bool:
+        """
+        Return whether all texts that are equal here are equal under another table, too.
+
+        Args:
+            other: The other table.
+            characters: The texts have characters below this number alone.
+        """
+        mine, theirs = (each.texts.ranges if isinstance(each.texts, _Texts) else () for each in (self, other))
+        if not (set(other.contractions) <= set(self.contractions) and set(mine) <= set(theirs)):
+            return False
+        units = [*self.contractions.items(), *((chr(unit), text) for unit, text in self.texts.items())]
+        return all(
+            other.canonical(unit) == other.canonical(text)
+            for unit, text in units
+            if max(map(ord, unit), default=0) < characters
+        )
+
 
 @cache
 def table_of(name: str) -> CollationTable | None:

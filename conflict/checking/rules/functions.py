@@ -15,12 +15,13 @@ from conflict.checking.reasons import CREATION
 from conflict.checking.subject import Arrival, Subject
 from conflict.checking.suggestions import nearest_type
 from conflict.config.arguments import DeploymentPolicy
-from conflict.rules.functions import FUNCTIONS, Argument
+from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction
 from conflict.rules.replication_table import Role
 from conflict.rules.stops import ServerStop
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
+    "different_functions",
     "epoch_facts",
     "more_than_two_clusters",
     "one_sided_functions",
@@ -141,6 +142,34 @@ def one_sided_functions(subject: Subject) -> Iterator[Finding]:
                 "own, and rows that both deleted can end different."
             )
             yield Finding(Code.ONE_SIDED_ROLES, sentence, places, fix)
+
+
+def different_functions(subject: Subject) -> Iterator[Finding]:
+    """Yield functions that are not those of the other cluster: of two changes of a row, each side keeps another."""
+    for arrival in _created(subject):
+        function, theirs = arrival.function, arrival.source.function
+        if theirs is None or not _contradict(function, theirs):
+            continue
+        sentence = (
+            f"{function} is set here and {theirs} on the other cluster: of two changes of one row, each cluster keeps "
+            "what its own function says, and the row ends different."
+        )
+        if function.spec.uses_role:
+            sentence = (
+                f"{function.spec.name} is set here and {theirs.spec.name} on the other cluster: one of them goes by "
+                "rows and the other by transactions, and the two roles belong to one function."
+            )
+        fix = arrival.here.set_in_row("conflict_fn", quoted(str(theirs)))
+        yield Finding(Code.DIFFERENT_FUNCTIONS, sentence, (arrival.here.place,), fix)
+
+
+def _contradict(function: ConflictFunction, theirs: ConflictFunction) -> bool:
+    """Whether two functions decide in different ways; what else follows of functions by epoch other findings say."""
+    if function.spec.argument is not Argument.COLUMN:
+        return function.spec.uses_role and theirs.spec.uses_role and function.spec != theirs.spec
+    if theirs.spec.argument is Argument.COLUMN:
+        return (function.spec, function.column) != (theirs.spec, theirs.column)
+    return theirs.spec.refreshes and Operation.DELETE_ROW not in function.spec.needs
 
 
 def refreshed_deletes(subject: Subject) -> Iterator[Finding]:

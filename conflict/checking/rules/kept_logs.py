@@ -14,13 +14,20 @@ from conflict.checking.subject import Subject
 from conflict.config.configuration import ClusterConfiguration
 from ndb_formats.cursor import whole_number
 
-__all__ = ["horizon", "never_purged", "purged_before_read", "purged_early", "sources_that_do_not_serve"]
+__all__ = [
+    "NOT_SERVED",
+    "horizon",
+    "never_purged",
+    "purged_before_read",
+    "purged_early",
+    "sources_that_do_not_serve",
+]
 
 _LOG = "replication-options-binary-log"
 _AUTOMATIC, _SECONDS, _DAYS = "binlog_expire_logs_auto_purge", "binlog_expire_logs_seconds", "expire_logs_days"
 _DAY, _DEFAULT = 86_400, "2592000"
 _MICROSECONDS = 1_000_000
-_NOT_SERVED = (13114, 1236)  # the receiver's error where a source cannot send on, and its number in 5.7
+NOT_SERVED = (13114, 1236)  # the receiver's error where a source cannot send on, and its number in 5.7
 
 
 def horizon(subject: Subject, cluster: ClusterConfiguration) -> int | None:
@@ -99,7 +106,7 @@ def sources_that_do_not_serve(subject: Subject) -> Iterator[Finding]:
     """Yield channels whose receivers stopped because the source cannot send what comes next."""
     for applier, source in subject.links.channels():
         channel = applier.channels.get(source.name)
-        if channel is not None and channel.receiver_error in _NOT_SERVED:
+        if channel is not None and channel.receiver_error in NOT_SERVED:
             sentence = (
                 f"The receiver stopped (error {channel.receiver_error}): {source.name} cannot send what comes next, as "
                 "where the log that has it is purged. Nothing that is changed there arrives any more."

@@ -75,7 +75,7 @@ def missing_tables(subject: Subject) -> Iterator[Finding]:
 def different_definitions(subject: Subject) -> Iterator[Finding]:
     """Yield what is wrong with tables that are defined otherwise on a source of the cluster."""
     for there, here, place in _pairs(subject):
-        if here is None or here.table == there.table or here.setup.refusal is not None:
+        if here is None or here.setup.refusal is not None:
             continue
         logging = Logging(there.logging.format)
         settings = ReplicaSettings(logging, here.cluster.conversions, undeclared_is_ndb=True)

@@ -312,6 +312,7 @@ _JUDGED_TOGETHER: Mapping[str, tuple[Code | ReplicaCode, ...]] = {
         ("ndb_log_update_as_write", "ndb_log_update_minimal", "ndb_log_updated_only"),
         (Code.UPDATES_AS_WRITES, Code.NO_UPDATE, Code.LACKING, Code.DELETES_LACKING, Code.AS_WRITES, Code.POLICY),
     ),
+    **dict.fromkeys(("read_only", "super_read_only"), (Code.READ_ONLY,)),
     "relay_log_purge": (Code.RELAY_LOG,),
     "replica_parallel_workers": (Code.IDLE_WORKERS, Code.WORKERS_NOT_IN_RELEASE),
     "replica_preserve_commit_order": (Code.COMMIT_ORDER,),

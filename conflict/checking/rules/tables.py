@@ -30,7 +30,7 @@ from conflict.config.configuration import ClusterConfiguration
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, Role, best_match
 from conflict.rules.table_setup import Refusal, RefusalKind, is_exceptions_table
-from ndb_formats.rules.update_format import is_ndb
+from ndb_formats.rules.update_format import is_of_other_engine
 from ndb_formats.schema.tables import Column, Schema
 
 __all__ = [
@@ -44,10 +44,12 @@ __all__ = [
     "rows_for_other_servers",
     "rows_without_table",
     "tables_without_function",
+    "unlogged_tables",
     "useless_exceptions",
 ]
 
 _MALFORMED = "wrong definition"
+_FULL = 7  # the binlog type that logs all columns of both images
 _FIRST_COLUMNS = (
     "`NDB$server_id` INT UNSIGNED NOT NULL, `NDB$source_server_id` INT UNSIGNED NOT NULL, "
     "`NDB$source_epoch` BIGINT UNSIGNED NOT NULL, `NDB$count` INT UNSIGNED NOT NULL"
@@ -151,7 +153,7 @@ def _readable(text: str) -> str:
 def other_engines(subject: Subject) -> Iterator[Finding]:
     """Yield functions on tables that declare another storage engine than NDB."""
     for placed in subject.tables:
-        if placed.function is not None and placed.table.engine is not None and not is_ndb(placed.table):
+        if placed.function is not None and is_of_other_engine(placed.table):
             sentence = (
                 f"{placed.function} has no effect: the table declares ENGINE={placed.table.engine}, and conflict "
                 "functions are for NDB tables."
@@ -162,7 +164,7 @@ def other_engines(subject: Subject) -> Iterator[Finding]:
 
 def tables_without_function(subject: Subject) -> Iterator[Finding]:
     """Yield tables that changes arrive at from both sides, and that have a conflict function nowhere."""
-    meant = {subject.run_table(each).full_name for each in subject.tables if any(row.conflict_fn for row in each.rows)}
+    meant = _with_function(subject)
     for placed in subject.tables:
         sources = subject.links.sources(placed.cluster.name)
         both_ways = [
@@ -179,6 +181,21 @@ def tables_without_function(subject: Subject) -> Iterator[Finding]:
             )
             fix = Fix("change each row on one cluster alone, or give the table a conflict_fn.")
             yield Finding(Code.NO_FUNCTION, sentence, (placed.place,), fix)
+
+
+def unlogged_tables(subject: Subject) -> Iterator[Finding]:
+    """Yield tables without a function whose changes a server does not log, and that others have."""
+    meant = _with_function(subject)
+    for placed in subject.tables:
+        replicas = subject.links.replicas(placed.cluster.name)
+        arrives = any(subject.on(replica, placed) is not None for replica in replicas)
+        if arrives and not placed.logging.format.logged and subject.run_table(placed).full_name not in meant:
+            sentence = (
+                f"The server logs no change of the table ({placed.logging}): none arrives elsewhere, and its rows "
+                "differ from those of the other clusters."
+            )
+            fix = placed.set_in_row("binlog_type", str(_FULL)).then(" if its changes are to arrive.")
+            yield Finding(Code.NOT_LOGGED, sentence, (placed.place,), fix, at="binlog_type")
 
 
 def keys(subject: Subject) -> Iterator[Finding]:
@@ -234,7 +251,7 @@ def lower_case_exceptions(subject: Subject) -> Iterator[Finding]:
 
 
 def useless_exceptions(subject: Subject) -> Iterator[Finding]:
-    """Yield exceptions tables whose table is not there, or has a conflict function nowhere."""
+    """Yield exceptions tables that NDB does not see, whose table is not there, or has a conflict function nowhere."""
     used = {each.table.full_name for each in subject.tables if any(row.conflict_fn for row in each.rows)}
     for cluster in subject.clusters:
         schema = subject.configuration.schema_of(cluster)
@@ -251,6 +268,14 @@ def useless_exceptions(subject: Subject) -> Iterator[Finding]:
                 sentence = "The table of this exceptions table has no conflict function, so nothing is written to it."
                 fix = Fix("give the table a conflict_fn, or drop this one.")
                 yield Finding(Code.USELESS_EXCEPTIONS, sentence, place, fix)
+            elif is_of_other_engine(table):
+                sentence = (
+                    f"The server does not use the exceptions table, because it declares ENGINE={table.engine}, and not "
+                    "NDB: conflicts are resolved and counted, and none is written down."
+                )
+                made = subject.by_place.get(TablePlace(cluster.name, main.removeprefix(".")))
+                fix = Fix() if made is None else statement(_create(made), "drop it, then: ")
+                yield Finding(Code.USELESS_EXCEPTIONS, sentence, place, fix)
 
 
 def missing_exceptions(subject: Subject) -> Iterator[Finding]:
@@ -263,9 +288,22 @@ def missing_exceptions(subject: Subject) -> Iterator[Finding]:
             continue  # nothing is a conflict there
         if function.spec.uses_role and placed.cluster.role in (Role.SECONDARY, Role.PASS):
             continue
-        if not any(warning.startswith("exceptions table ") for warning in placed.setup.warnings):
+        if not any(warning.startswith("exceptions table ") for warning in placed.setup.warnings) and not _has_unused(
+            subject, placed
+        ):
             sentence = "Without an exceptions table, rejected changes are counted and not written down."
             yield Finding(Code.NO_EXCEPTIONS, sentence, (placed.place,), statement(_create(placed)))
+
+
+def _with_function(subject: Subject) -> set[str]:
+    """Return the tables, as the run names them, that are to have a conflict function on some cluster."""
+    return {subject.run_table(each).full_name for each in subject.tables if any(row.conflict_fn for row in each.rows)}
+
+
+def _has_unused(subject: Subject, placed: PlacedTable) -> bool:
+    """Whether there is a table by the name of an exceptions table, which the server does not use."""
+    schema = subject.configuration.schema_of(placed.cluster)
+    return any(schema.find(placed.table.database, f"{placed.table.name}{end}") is not None for end in ("$EX", "$ex"))
 
 
 def _create(placed: PlacedTable) -> str:

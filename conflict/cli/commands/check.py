@@ -11,7 +11,7 @@ import conflict.library
 from conflict.cli.common import console, progress_bars, say
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.cli.refusals import ExitCode, code_of_findings, exit_with
+from conflict.cli.refusals import code_of_findings, exit_with
 from conflict.cli.sources import additions_of_call
 from conflict.config.arguments import AskedServers
 from conflict.errors import ConfigurationError
@@ -46,5 +46,4 @@ def check(call: Call[Report], run: Path | None, json_file: JsonOption = None, fo
         report = call(progress=progress)
     print_telling(console, tell_report(report))
     write_json(json_file, report_json(report))
-    severities = (finding.severity for finding in report.findings)
-    exit_with(code_of_findings(severities, refused=ExitCode.REFUSED, error=ExitCode.WARNED))
+    exit_with(code_of_findings(finding.severity for finding in report.findings))

@@ -11,7 +11,7 @@ import typer
 
 from conflict.cli.common import console
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.cli.refusals import ExitCode, code_of_findings, exit_with
+from conflict.cli.refusals import code_of_findings, exit_with
 from ndb_formats.constants import DEFAULT_CHARSET
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ def check_replica(
     report = check_schemas(_schema(source, database, charset), _schema(replica, database, charset), settings)
     print_telling(console, tell_replica_report(report))
     write_json(json_file, replica_report_json(report))
-    severities = (finding.severity for finding in report.findings)
-    exit_with(code_of_findings(severities, refused=ExitCode.CONTRADICTED, error=ExitCode.CONTRADICTED))
+    exit_with(code_of_findings(finding.severity for finding in report.findings))
 
 
 def _settings(row_image: str | None, binlog_type: str | None, conversions: str) -> ReplicaSettings:

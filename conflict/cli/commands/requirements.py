@@ -17,6 +17,7 @@ import conflict.library
 from conflict.cli.common import console
 from conflict.cli.from_functions import options_of
 from conflict.cli.outputs import JsonOption, check_output, write_json
+from conflict.cli.refusals import code_of_findings, exit_with
 from conflict.config.arguments import DeploymentPolicy
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_table import Role
@@ -55,6 +56,7 @@ def requirements(
     Example: ndb-conflict requirements --function 'NDB$MAX(x)' --binlog-type 8
     """
     from conflict.checking.deployment import Deployment, TableLogging
+    from conflict.checking.reasons import weight_of
     from conflict.checking.requirements import TABLE_TYPES, example_function
     from conflict.checking.requirements import requirements as requirements_of
     from conflict.checking.telling import answer_json, tell_answer, tell_answers
@@ -77,6 +79,8 @@ def requirements(
     answers = [answer for row in rows.values() for answer in row]
     print_telling(console, tell_answer(answers[0]) if len(answers) == 1 else tell_answers(rows, policy))
     write_json(json_file, {"policy": policy.value, "answers": [answer_json(answer) for answer in answers]})
+    if len(answers) == 1:
+        exit_with(code_of_findings(map(weight_of, answers[0].reasons)))
 
 
 def _options(settings: Sequence[str]) -> ServerOptions:

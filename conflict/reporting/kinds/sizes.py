@@ -76,14 +76,14 @@ def _lower(document: Document) -> frozenset[str]:
     """
     Return the formats that log values which the log lacks.
 
-    One that takes as many bytes as the log is its own: what it lacks, servers do not log in it either.
+    One that takes as many bytes as the log is its own: what it lacks, servers do not log in it either. Of several such
+    formats, those are not the log's own that lack more than another.
     """
     logged, found = document["totals"]["logged"]["bytes"], document["totals"]["formats"]
-    return frozenset(
-        name
-        for name, each in found.items()
-        if each["rows_lacking_values"] and {each[bound]["bytes"] for bound in ("least", "most")} != {logged}
-    )
+    lacking = {name: each["rows_lacking_values"] for name, each in found.items()}
+    alike = {name for name, each in found.items() if {each[bound]["bytes"] for bound in ("least", "most")} == {logged}}
+    own = {name for name in alike if lacking[name] == min(lacking[each] for each in alike)}
+    return frozenset(name for name, rows in lacking.items() if rows and name not in own)
 
 
 def _sizes(changes: Document, name: str, lower: frozenset[str]) -> Sizes:

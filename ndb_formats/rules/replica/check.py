@@ -5,21 +5,28 @@ Columns and their order: the applier pairs columns by place, so a column that on
 unless it is at the end.
 Keys: the images must hold what the replica finds a row by, and one row there must be one row here. A row is found by
 the primary key, else by a unique key whose columns are all NOT NULL, else by the whole row.
-`columns` compares two columns in the same place.
+`columns` compares two columns in the same place, `uniqueness` unique keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import attrs
 
 from ndb_formats.findings import Finding, ReplicaSeverity
 from ndb_formats.rules.images import Logging
 from ndb_formats.rules.replica.codes import rule
-from ndb_formats.rules.replica.columns import ColumnPair, TablePair, column_findings
+from ndb_formats.rules.replica.columns import ColumnPair, TablePair, column_findings, normal_expression
 from ndb_formats.rules.replica.conversions import TypeConversion
-from ndb_formats.rules.row_image_rules import primary_key_equivalent
+from ndb_formats.rules.replica.uniqueness import (
+    Equality,
+    UniqueKey,
+    equality_of,
+    equality_of_columns,
+    never_equal,
+    unique_keys,
+)
 from ndb_formats.rules.update_format import is_ndb
 from ndb_formats.schema.row_keys import without_serving_key
 from ndb_formats.schema.tables import Column, Schema, Table
@@ -97,7 +104,7 @@ def _at_the_end(pair: TablePair, column: Column) -> Finding:
             f"row events do not have {column.name}, which is NOT NULL without a constant default; NDB refuses the row"
         )
         return Finding(rule(16), pair.name, column.name, reason, fix)
-    if column.auto_increment or column.computed_default:
+    if column.auto_increment or column.computed_default or column.type == "enum":
         reason = f"row events do not have {column.name}; the replica fills in {_logged_default(column)}"
         return Finding(rule(15), pair.name, column.name, reason, "nothing to do if that is meant")
     reason = (
@@ -134,45 +141,57 @@ def _logged_default(column: Column) -> str:
         return "a new number"
     if column.computed_default:
         return f"its default {column.expression or ''}".rstrip()
-    return "NULL" if column.default is None or not isinstance(column.default, str | bytes) else repr(column.default)
+    value = column.members[0] if column.must_be_given and column.members else column.default
+    return repr(value) if isinstance(value, str | bytes) else "NULL"
 
 
 _SAME_KEY = "define the same primary key on both sides"
+_SAME_COLLATION = "use the same collation on both sides"
 
 
 def _key_findings(pair: TablePair) -> Iterator[Finding]:
     """Yield what is wrong with the keys of a table."""
-    source, replica = _row_key(pair.source, 0), _row_key(pair.replica, int(pair.key_is_left_out))
+    sources, replicas = unique_keys(pair.source), unique_keys(pair.replica, int(pair.key_is_left_out))
     if pair.key_is_left_out:
-        replica = None
-    yield from _row_keys(pair, source, replica)
-    yield from _collations(pair, replica)
-    yield from _unique_keys(pair)
+        replicas = replicas[1:]
+    source = next(iter(_row_keys(pair.ndb, sources)), None)
+    known = [key for key in replicas if key.primary or max(key.places) < len(pair.source.columns)]
+    replica = _found_by(source, _row_keys(pair.replica_ndb, known))
+    implied = {key: equality_of(pair, key, sources) for key in replicas}
+    yield from _row_key_findings(pair, source, replica, None if replica is None else implied[replica])
+    told = () if replica is None else replica.places  # by `_finer_texts`
+    yield from _coarser_texts(pair, implied.values(), told)
+    for key, equal in implied.items():
+        if key is not replica and equal is None and not never_equal(pair, key):
+            reason = f"the replica refuses rows that are equal in ({key.names}), with error 1062; the source does not"
+            yield Finding(rule(46), pair.name, None, reason, "define the unique key on the source, too, or remove it")
+    there = {_identity(key) for key in replicas}
+    for key in sources:
+        if key is not source and _identity(key) not in there:
+            yield Finding(rule(47), pair.name, None, f"the source has a unique key ({key.names})", "nothing to do")
 
 
-@attrs.frozen
-class _Key:
-    """The columns that identify a row: their places in row events, in key order."""
-
-    places: tuple[int, ...]
-    text: str
+def _row_keys(ndb: bool, keys: Iterable[UniqueKey]) -> tuple[UniqueKey, ...]:
+    """Return the keys that identify rows, the first one first; NDB has one, the primary key."""
+    found = tuple(key for key in keys if key.primary or (key.finds_rows and not ndb))
+    return found[:1] if ndb else found
 
 
-def _row_key(table: Table, left_out: int) -> _Key | None:
-    """Return the key that identifies rows; None if only the whole row does."""
-    if table.primary_key:
-        names, kind = table.primary_key, "primary key"
-    else:
-        places = primary_key_equivalent(table)
-        unique = [key for key in table.unique_keys if {table.find(name) for name in key} <= set(table.columns)]
-        found = [key for key in unique if frozenset(table.ordinal(name) for name in key) == places]
-        if not found or any(column.nullable for column in map(table.find, found[0]) if column is not None):
-            return None
-        names, kind = found[0], "unique key"
-    return _Key(tuple(table.ordinal(name) - left_out for name in names), f"{kind} ({', '.join(names)})")
+def _found_by(source: UniqueKey | None, replicas: tuple[UniqueKey, ...]) -> UniqueKey | None:
+    """Return the key by which an applier finds rows: the first one, unless the images hold the columns of another."""
+    places = set() if source is None else set(source.places)
+    return next((key for key in replicas if set(key.places) == places), next(iter(replicas), None))
 
 
-def _row_keys(pair: TablePair, source: _Key | None, replica: _Key | None) -> Iterator[Finding]:
+def _identity(key: UniqueKey) -> frozenset[object]:
+    """Return what a unique key has in common with the same one on the other side, whatever its name and order."""
+    parts = zip(key.parts, key.places, strict=True)
+    return frozenset((place, part.prefix, normal_expression(part.expression)) for part, place in parts)
+
+
+def _row_key_findings(
+    pair: TablePair, source: UniqueKey | None, replica: UniqueKey | None, equal: dict[int, Equality] | None
+) -> Iterator[Finding]:
     def found(number: int, reason: str, fix: str = _SAME_KEY) -> Finding:
         return Finding(rule(number), pair.name, None, reason, fix)
 
@@ -190,62 +209,75 @@ def _row_keys(pair: TablePair, source: _Key | None, replica: _Key | None) -> Ite
                 yield found(40, reason)
         return
     beyond = [place for place in replica.places if place >= len(pair.source.columns)]
+    keys = "" if source is None else f"{source.text} on the source, {replica.text} on the replica"
     if beyond:
         names = ", ".join(pair.replica_columns[place].name for place in beyond)
         yield found(44, f"the replica's {replica.text} has {names}, which no image holds")
     elif source is None:
-        reason = f"the source has no key, so rows can be equal there in the replica's {replica.text}"
-        yield found(41, reason)
-    elif set(source.places) == set(replica.places):
-        if source.text != replica.text:
-            yield found(45, f"{source.text} on the source, {replica.text} on the replica")
-    elif not set(source.places) <= set(replica.places):
-        yield found(41, f"{source.text} on the source, {replica.text} on the replica")
-    elif not pair.partial:
-        yield found(45, f"{source.text} on the source, {replica.text} on the replica")
+        if equal is None:
+            reason = f"the source has no key, so rows can be equal there in the replica's {replica.text}"
+            yield found(41, reason)
+    elif equal is None:
+        yield found(41, keys)
+    elif source.text.lower() != replica.text.lower() and (
+        not pair.partial or set(source.places) == set(replica.places)
+    ):
+        yield found(45, keys)
+    yield from _finer_texts(pair, replica)
     if source is not None and pair.partial and not beyond and not set(replica.places) <= set(source.places):
         yield found(40, f"images hold the {source.text}; the replica's {replica.text} has more or other columns")
 
 
-def _collations(pair: TablePair, replica: _Key | None) -> Iterator[Finding]:
-    if replica is None:
-        return
+def _finer_texts(pair: TablePair, replica: UniqueKey) -> Iterator[Finding]:
+    """Yield columns of the key that finds rows in which the replica tells apart what the source does not."""
     for each in pair.pairs:
-        if each.place in replica.places and each.source.collation != each.replica.collation:
-            yield from _collation(pair, each)
+        one, other = each.source.collation, each.replica.collation
+        if each.place not in replica.places or one == other or None in (one, other) or each.source.members:
+            continue
+        equal = equality_of_columns(each)
+        back = equality_of_columns(attrs.evolve(each, source=each.replica, replica=each.source))
+        if equal is Equality.COARSER or (equal, back) == (Equality.EQUAL, Equality.EQUAL):
+            continue
+        reason = f"{_both(each)}: keys that are equal on the source can be different rows on the replica"
+        if equal is Equality.BLANKS:
+            reason += ", and of keys that differ in blanks at the end it refuses one with error 1062"
+        yield Finding(rule(45), pair.name, each.source.name, reason, _SAME_COLLATION)
 
 
-def _collation(pair: TablePair, each: ColumnPair) -> Iterator[Finding]:
-    if each.source.collation is None or each.replica.collation is None or each.source.members:
-        return
-    collations = f"{each.source.collation} on the source, {each.replica.collation} on the replica"
-    fix = "use the same collation on both sides"
-    if each.replica.collation.endswith("_bin") and not each.source.collation.endswith("_bin"):
-        reason = f"{collations}: keys that are equal on the source can be different rows on the replica"
-        yield Finding(rule(45), pair.name, each.source.name, reason, fix)
-    else:
-        reason = f"{collations}: different rows of the source can have the same key on the replica"
-        yield Finding(rule(32), pair.name, each.source.name, reason, fix)
+def _coarser_texts(
+    pair: TablePair, implied: Iterable[Mapping[int, Equality] | None], told: Collection[int]
+) -> Iterator[Finding]:
+    """Yield columns of unique keys in which texts are equal on the replica that differ on the source."""
+    worst: dict[int, Equality] = {}
+    for equal in implied:
+        for place, found in (equal or {}).items():
+            worst[place] = max(found, worst.get(place, found))
+    for place, found in sorted(worst.items()):
+        if found is Equality.EQUAL or (found is Equality.BLANKS and place in told):
+            continue
+        each = pair.pairs[place]
+        if found is Equality.CHANGED:
+            reason = (
+                f"values of {each.source.name} change on their way: different rows of the source can have the same key "
+                "on the replica, which refuses one with error 1062"
+            )
+            yield Finding(rule(32), pair.name, each.source.name, reason, "declare the column alike on both sides")
+        elif found is Equality.COARSER:
+            reason = f"{_both(each)}: different rows of the source can have the same key on the replica"
+            yield Finding(rule(32), pair.name, each.source.name, reason, _SAME_COLLATION)
+        elif found is Equality.BLANKS:
+            reason = f"{_both(each)}: texts that differ in blanks at the end are the same key on the replica"
+            yield Finding(rule(48), pair.name, each.source.name, reason, _SAME_COLLATION)
+        else:
+            reason = (
+                f"the replica compares more of the text, and under {each.replica.collation} one character can be equal "
+                "to several, so that texts that are equal in the longer prefix can differ in the shorter one"
+            )
+            yield Finding(rule(48), pair.name, each.source.name, reason, "use the same prefix on both sides")
 
 
-def _unique_keys(pair: TablePair) -> Iterator[Finding]:
-    source, replica = _named_keys(pair.source), _named_keys(pair.replica)
-    for key in sorted(replica - source):
-        reason = f"the replica refuses rows that are equal in ({', '.join(key)}), with error 1062; the source does not"
-        fix = "define the unique key on the source, too, or remove it"
-        yield Finding(rule(46), pair.name, None, reason, fix)
-    for key in sorted(source - replica):
-        reason = f"the source has a unique key ({', '.join(key)})"
-        yield Finding(rule(47), pair.name, None, reason, "nothing to do")
-
-
-def _named_keys(table: Table) -> set[tuple[str, ...]]:
-    """Return the unique keys besides the one that identifies rows, each as sorted names in small letters."""
-    row_key = {name.lower() for name in table.primary_key}
-    keys = {tuple(sorted(name.lower() for name in key)) for key in table.unique_keys}
-    if not row_key and (found := _row_key(table, 0)):
-        row_key = {table.columns[place].name.lower() for place in found.places}
-    return {key for key in keys if set(key) != row_key}
+def _both(pair: ColumnPair) -> str:
+    return f"{pair.source.collation} on the source, {pair.replica.collation} on the replica"
 
 
 _SEVERITIES = list(ReplicaSeverity)
@@ -289,7 +321,7 @@ def check_replica(source: Schema, replica: Schema, settings: ReplicaSettings) ->
 def check_table(source: Table, replica: Table, settings: ReplicaSettings) -> tuple[Finding, ...]:
     """Return what is wrong with one table, whatever the names of the two are: errors first, then warnings and notes."""
     tables = [table if settings.is_ndb(table) else without_serving_key(table) for table in (source, replica)]
-    pair = TablePair(tables[0], tables[1], settings.logging, settings.is_ndb(source))
+    pair = TablePair(tables[0], tables[1], settings.logging, settings.is_ndb(source), settings.is_ndb(replica))
     found = [*_engines(pair, settings), *_structure_findings(pair)]
     for each in pair.pairs:
         found += column_findings(pair, each, settings.conversions)

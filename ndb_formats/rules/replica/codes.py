@@ -88,6 +88,7 @@ RULES = tuple(
         (45, _WARNING, _DIVERGES, "key definitions differ", _KEYS, _ROW_IMAGE),
         (46, _ERROR, _STOPS, "a unique key on the replica alone", _KEYS, _ROW_IMAGE),
         (47, _NOTE, _NOTHING, "a unique key on the source alone", _KEYS, _ROW_IMAGE),
+        (48, _WARNING, _STOPS, "texts of a unique key that can be equal on the replica", _KEYS, _ROW_IMAGE),
         # Values.
         (50, _ERROR, _DIVERGES, "NULL arrives in a NOT NULL column", _TYPES, _DIFFERING),
         (51, _NOTE, _NOTHING, "only the replica allows NULL", _TYPES, _DIFFERING),

@@ -29,7 +29,7 @@ from ndb_formats.rules.replica.conversions import (
     is_integer,
 )
 from ndb_formats.rules.row_image_rules import RowImageRule, inserted_columns
-from ndb_formats.schema.default_values import default_value
+from ndb_formats.schema.default_values import value_of_insert
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.values import ABSENT
 
@@ -58,12 +58,14 @@ class TablePair:
         replica: The table on the replica, with all its columns.
         logging: The settings of the source.
         ndb: Whether the source's table is an NDB table, which the binlog type rules.
+        replica_ndb: Whether the replica's is one.
     """
 
     source: Table
     replica: Table
     logging: Logging
     ndb: bool
+    replica_ndb: bool
 
     @property
     def name(self) -> str:
@@ -119,11 +121,11 @@ def same_expression(one: str | None, other: str | None) -> bool:
     """Return whether two expressions are the same; None is no expression. Expressions are not evaluated."""
     if one is None or other is None:
         return one is other
-    return one == other or _normal(one) == _normal(other)
+    return one == other or normal_expression(one) == normal_expression(other)
 
 
 @cache
-def _normal(text: str) -> object:
+def normal_expression(text: str) -> object:
     """Return what an expression is made of, as nested tuples; the text itself if it cannot be read."""
     try:
         return _parts(sqlglot.parse_one(text, read="mysql"))
@@ -204,6 +206,11 @@ def _types(table: TablePair, pair: ColumnPair, allowed: Collection[TypeConversio
         yield _found(table, pair, 56, reason, _SAME_TYPE)
     yield from _signs(table, pair, needed, allowed)
     yield from _members(table, pair)
+
+
+def keeps_values(source: Column, replica: Column) -> bool:
+    """Return whether different values of a column are different on the replica; those that never arrive are."""
+    return conversion(source, replica) is not Conversion.LOSSY and _unseen_change(source, replica) is None
 
 
 def _unseen_change(source: Column, replica: Column) -> str | None:
@@ -293,15 +300,13 @@ def _text(table: TablePair, pair: ColumnPair) -> Iterator[Finding]:
         else:
             reason = f"{sets}: the applier takes the bytes as they are, so other characters come out"
             yield _found(table, pair, 30, reason, "use the same character set on both sides")
-    elif pair.source.collation != pair.replica.collation and not _in_key(table, pair):
+    elif pair.source.collation != pair.replica.collation and not _in_key(table.replica, pair.replica):
         reason = f"{pair.source.collation} on the source, {pair.replica.collation} on the replica"
         yield _found(table, pair, 33, reason, "nothing to do; comparisons and sorting differ")
 
 
-def _in_key(table: TablePair, pair: ColumnPair) -> bool:
-    keys = (table.source.primary_key, *table.source.unique_keys)
-    others = (table.replica.primary_key, *table.replica.unique_keys)
-    return any(pair.source.name in key for key in keys) or any(pair.replica.name in key for key in others)
+def _in_key(table: Table, column: Column) -> bool:
+    return any(part.column == column.name for key in table.unique_parts for part in key)
 
 
 def _values(table: TablePair, pair: ColumnPair) -> Iterator[Finding]:
@@ -349,12 +354,11 @@ def _default(column: Column) -> tuple[object, ...]:
     """Return what identifies a default; one that no insert can use counts as none."""
     if column.computed_default:
         return ("expression", column.expression)
-    if column.default is ABSENT and not column.nullable:
-        return _NO_DEFAULT
     try:
-        return ("constant", default_value(column))
+        value = value_of_insert(column)
     except (ArithmeticError, ValueError):
         return ("constant", column.default)
+    return _NO_DEFAULT if value is ABSENT else ("constant", value)
 
 
 def _default_text(column: Column) -> str:

@@ -157,6 +157,44 @@ PLANTED = {
         {("035", "A")},
     ),
     "roles on one side": (ROLES, {"rows": row("t", 2, 7, None)}, {("036", "A")}),
+    "two functions by column": (OLD, {"server_id": 1, "rows": row("t", 2, 7, "NDB$MAX(x)")}, {("108", "AB")}),
+    "two columns to compare": (
+        OLD,
+        {
+            "table": TABLE.replace("v INT", "v INT UNSIGNED NOT NULL"),
+            "server_id": 1,
+            "rows": row("t", 2, 7, "NDB$OLD(v)"),
+        },
+        {("108", "AB")},
+    ),
+    "two functions with roles": (ROLES, {"server_id": 1, "rows": row("t", 2, 7, "NDB$EPOCH2()")}, {("108", "AB")}),
+    "bits of one function with roles": (
+        ROLES,
+        {"server_id": 1, "rows": row("t", 2, 7, "NDB$EPOCH2_TRANS(7)")},
+        set(),
+    ),
+    "a function by column that can judge what another one refreshes": (
+        EPOCH,
+        {"rows": row("t", 2, 7, "NDB$MAX_INS(x)")},
+        {("039", "B")},
+    ),
+    "a function by column that refreshes contradict": (
+        EPOCH,
+        {"rows": row("t", 2, 7, "NDB$MAX_DELETE_WIN(x)")},
+        {("108", "B")},
+    ),
+    "nothing is logged of a table without function": (
+        OLD,
+        {"function": None, "exceptions": "", "binlog_type": 1},
+        {("016", "AB")},
+    ),
+    "a table without function that one side logs": (
+        with_(OLD, function=None, exceptions="", server_id=1),
+        {"rows": row("t", 2, 1, None)},
+        {("016", "B")},
+    ),
+    "a server that users cannot change": (OLD, {"a": {"super_read_only": "ON", "read_only": "ON"}}, {("107", "A")}),
+    "a server that few users can change": (OLD, {"b": {"read_only": "1"}}, {("107", "B")}),
     "a function by column beside one that refreshes": (
         EPOCH,
         {"rows": row("t", 2, 7, "NDB$MAX(x)")},
@@ -200,6 +238,12 @@ PLANTED = {
         {"more": EXCEPTIONS.replace("t$EX", "T$EX")},
         {("053", "AB")},
     ),
+    "an exceptions table of another engine": (
+        OLD,
+        {"exceptions": EXCEPTIONS.replace("NDB;", "InnoDB;")},
+        {("053", "AB")},
+    ),
+    "a vector is no blob": (ROLES, {"table": BLOB.replace("v TEXT", "v VECTOR(3)")}, set()),
     "an exceptions table without function": (OLD, {"function": None}, {("010", "AB"), ("053", "AB")}),
     "no exceptions table": (OLD, {"exceptions": ""}, {("054", "AB")}),
     "a wider column": (

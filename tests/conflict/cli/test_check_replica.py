@@ -80,7 +80,7 @@ def assert_stop_is_found(case: Path, folder: Path) -> None:
             continue
         message = CANNOT_CONVERT.search(answer.stopped)
         assert message, answer.stopped
-        assert answer.code == ExitCode.CONTRADICTED
+        assert answer.code == ExitCode.REFUSED
         place, table, source_type = message.groups()
         assert stops[0]["table"] == table
         assert re.search(rf"13146: column {place}\b.* from {re.escape(source_type)}\b", stops[0]["reason"])
@@ -121,11 +121,11 @@ OTHER_DEFAULT = SAME.replace("1)", "2)")
 
 
 def test_the_exit_code_is_that_of_the_worst_finding(tmp_path: Path):
-    """0 for equal tables and for notes, 4 for warnings, 1 for errors."""
+    """0 for equal tables and for notes, 4 for warnings, 1 for errors, 2 for what stops the applier at once."""
     assert invoke("check-replica", *write(tmp_path, SAME, SAME))[0] == ExitCode.DONE
     assert invoke("check-replica", *write(tmp_path, SAME, OTHER_DEFAULT))[0] == ExitCode.DONE
     assert invoke("check-replica", *write(tmp_path, SAME, SAME.replace(" a ", " b ")))[0] == ExitCode.WARNED
-    assert invoke("check-replica", *write(tmp_path, SAME, "CREATE TABLE u (k INT)"))[0] == ExitCode.CONTRADICTED
+    assert invoke("check-replica", *write(tmp_path, SAME, "CREATE TABLE u (k INT)"))[0] == ExitCode.REFUSED
 
 
 def test_the_setting_counts_that_rules_the_table(tmp_path: Path):

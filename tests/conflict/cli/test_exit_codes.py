@@ -37,7 +37,7 @@ def test_every_code_has_a_meaning():
 )
 def test_findings(severities: tuple[Severity, ...], code: ExitCode):
     """The worst finding counts."""
-    assert code_of_findings(severities, refused=ExitCode.REFUSED, error=ExitCode.CONTRADICTED) is code
+    assert code_of_findings(severities) is code
 
 
 def fail(error: BaseException) -> Callable[[], None]:
@@ -144,3 +144,38 @@ def test_an_interruption_while_a_command_is_imported(monkeypatch: pytest.MonkeyP
     done = CliRunner().invoke(cli.app, ["decode", "binlog.000001"])
     assert done.exit_code == ExitCode.INTERRUPTED
     assert done.output.strip() == "interrupted"
+
+
+@pytest.mark.parametrize(
+    ("binlog_type", "policy", "code"),
+    [
+        ("7", "manual", ExitCode.DONE),
+        ("8", "manual", ExitCode.REFUSED),
+        ("8", "needs", ExitCode.WARNED),
+        ("1", "needs", ExitCode.REFUSED),
+    ],
+)
+def test_one_function_with_one_type_ends_as_a_check(binlog_type: str, policy: str, code: ExitCode):
+    """A refusal is one, whichever command says it; a table of answers is only shown."""
+    asked = ["requirements", "--function", "NDB$MAX(x)", "--policy", policy]
+    assert CliRunner().invoke(cli.app, [*asked, "--binlog-type", binlog_type]).exit_code == code
+    assert CliRunner().invoke(cli.app, asked).exit_code == ExitCode.DONE
+
+
+def test_a_difference_of_tables_ends_alike_in_both_checks(tmp_path: Path):
+    """An error is 1, and what stops the applier at its first change is 2, for `check` as for `check-replica`."""
+    table = "CREATE TABLE d.t (k INT PRIMARY KEY, a INT{}) ENGINE=NDB;"
+    source = tmp_path / "source.sql"
+    source.write_text(table.format(""))
+    (tmp_path / "rows.sql").write_text("INSERT INTO ndb_replication VALUES ('d', 't', 0, 7, NULL);")
+    for number, (there, code) in enumerate(
+        ((" UNSIGNED", ExitCode.CONTRADICTED), (", b TEXT NOT NULL", ExitCode.REFUSED))
+    ):
+        replica, run = tmp_path / f"replica{number}.sql", tmp_path / f"run{number}.toml"
+        replica.write_text(table.format(there))
+        run.write_text(
+            'schema = "source.sql"\nndb_replication = "rows.sql"\n'
+            f'[clusters.A]\nserver_id = 1\n[clusters.B]\nserver_id = 2\nschema = "replica{number}.sql"\n'
+        )
+        assert CliRunner().invoke(cli.app, ["check-replica", str(source), str(replica)]).exit_code == code
+        assert CliRunner().invoke(cli.app, ["check", str(run)]).exit_code == code

@@ -43,7 +43,7 @@ def test_a_function_and_a_type_give_the_answer_in_full(tmp_path: Path) -> None:
     file = tmp_path / "answer.json"
     arguments = ("--function", "NDB$OLD(x)", "--binlog-type", 9, "--schema", SCHEMA, "--table", "t2")
     code, output = invoke("requirements", *arguments, "--json", file)
-    assert code == 0
+    assert code == 2
     assert "on table cft.t2 (policy manual) is refused." in output
     assert "refused NDB-E015 a function and a binlog type" in output
     assert re.search(r"delete DELETE_ROW a, b, d, x, f, w - is judged", output)

@@ -48,6 +48,50 @@ def test_an_option_file() -> None:
     assert parse_server_variables(OPTIONS) == {**DEFAULTS, **changed}
 
 
+# What mysqld 9.7.4 made of them (--defaults-file=FILE --verbose --help).
+LOGS = {
+    "log_bin=OFF": "ON",
+    "log_bin = 0": "ON",
+    "log-bin": "ON",
+    "log_bin=": "ON",
+    "log_bin=OFF\nlog_bin_index=OFF\nrelay_log=0": "ON",
+    "skip-log-bin": "OFF",
+    "skip_log_bin=1": "OFF",
+    "skip_log_bin=OFF": "OFF",
+    "skip_log_bin=0": "ON",
+    "skip_log_bin=0  # a comment": "ON",
+    "disable-log-bin": "OFF",
+    "disable_log_bin=1": "OFF",
+    "disable_log_bin=0": "ON",
+    "loose-skip_log_bin": "OFF",
+    "enable_log_bin": "ON",
+    "enable-log-bin=0": "OFF",
+    "log_bin=x\nskip_log_bin": "OFF",
+    "skip_log_bin\nlog_bin=x": "ON",
+}
+
+
+@pytest.mark.parametrize("text", LOGS)
+def test_whether_an_option_file_turns_the_log_on(text: str) -> None:
+    """What log_bin is set to names files; a prefix turns it off, with 0 on again; the last line counts."""
+    assert parse_server_variables(f"[mysqld]\n{text}\n")["log_bin"] == LOGS[text]
+
+
+@pytest.mark.parametrize(
+    ("text", "on"),
+    [
+        ("skip-log-replica-updates=0", "ON"),
+        ("skip_log_replica_updates=1", "OFF"),
+        ("disable-log-slave-updates", "OFF"),
+        ("enable-log-slave-updates", "ON"),
+        ("log_replica_updates = 0", "0"),
+    ],
+)
+def test_a_prefix_turns_any_option_off_or_on(text: str, on: str) -> None:
+    """With the value 0 it does the opposite."""
+    assert parse_server_variables(f"[mysqld]\n{text}\n")["log_replica_updates"] == on
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -15,7 +15,17 @@ from conflict.errors import ConfigurationError
 from conflict.servers.addresses import addresses_of
 from conflict.servers.connection import _password
 from tests.conflict.cli.commands import invoke
-from tests.conflict.servers.clusters import BINLOG, CLOCK, COUNTERS, answers_of, channel_of, clock, pair, variables_of
+from tests.conflict.servers.clusters import (
+    BINLOG,
+    CLOCK,
+    COUNTERS,
+    ROW,
+    answers_of,
+    channel_of,
+    clock,
+    pair,
+    variables_of,
+)
 from tests.conflict.servers.fake_server import SILENCE, FakeServer
 
 CODES_OF_PAIR = {"NDB-E054"}  # there is no exceptions table
@@ -191,6 +201,65 @@ def test_what_channels_say_of_themselves(channel: dict[str, str | None], found: 
     paris = FakeServer(answers_of(variables_of(2, auto_increment_offset="2"), channel_of(1, **channel)))
     codes = codes_on(london, paris)
     assert {code: where for code, where in codes.items() if code in ("NDB-E098", "NDB-E102")} == found
+
+
+STOPPED = {"Replica_SQL_Running": "No", "Last_SQL_Errno": "1296", "Last_SQL_Error": "Got error 1296"}
+RUNNING = {"Replica_IO_Running": "Yes", "Replica_SQL_Running": "Yes", "Last_SQL_Errno": "0", "SQL_Delay": "0"}
+
+
+@pytest.mark.parametrize(
+    ("channel", "found"),
+    [
+        (RUNNING, set()),
+        (RUNNING | STOPPED, {"NDB-E103"}),
+        (RUNNING | {"Replica_SQL_Running": "No"}, {"NDB-E103"}),
+        (RUNNING | {"Replica_IO_Running": "No", "Replica_SQL_Running": "No"}, {"NDB-E103", "NDB-E104"}),
+        (RUNNING | {"Replica_IO_Running": "Connecting", "Last_IO_Errno": "2003"}, {"NDB-E104"}),
+        (RUNNING | {"Replica_IO_Running": "No", "Last_IO_Errno": "13114"}, {"NDB-E102"}),
+        (RUNNING | {"SQL_Delay": "3600"}, {"NDB-E105"}),
+        ({"Slave_IO_Running": "No", "Slave_SQL_Running": "No"}, {"NDB-E103", "NDB-E104"}),
+    ],
+)
+def test_a_channel_that_stands_still_or_waits(channel: dict[str, str], found: set[str]):
+    """Each thread by itself, and as older servers call them."""
+    servers = pair(**{"SHOW REPLICA STATUS": [channel_of(2, **channel)]})
+    of_pair = codes_on(servers.london, pair().paris)
+    moment = {"NDB-E102", "NDB-E103", "NDB-E104", "NDB-E105", "NDB-E106"}
+    assert {code: where for code, where in of_pair.items() if code in moment} == {code: {"london"} for code in found}
+
+
+def test_a_stopped_applier_is_said_at_once():
+    """Beside what else is known of the server, and with its own words in the finding."""
+    servers = pair(**{"SHOW REPLICA STATUS": [channel_of(2, **RUNNING | STOPPED)]})
+    with options(servers.london, servers.paris) as given:
+        code, output = invoke("check", *given)
+    assert code == 4
+    assert "london, channel '' from server 2: its applier stands still (error 1296)." in " ".join(output.split())
+    assert 'The server says: "Got error 1296"' in output
+
+
+def test_a_channel_for_a_failover_may_stand_still():
+    """Of two channels from one cluster, the one that runs counts."""
+    waiting = channel_of(2, **RUNNING | {"Replica_IO_Running": "No", "Replica_SQL_Running": "No"})
+    channels = [waiting, channel_of(2, **RUNNING, Channel_Name="second")]
+    servers = pair(**{"SHOW REPLICA STATUS": channels})
+    assert codes_on(servers.london, servers.paris).keys() == set(CODES_OF_PAIR)
+
+
+def test_a_channel_that_is_missing():
+    """Of a server whose functions then judge nothing; of both, if none has one; not of a source without functions."""
+    none = {"SHOW REPLICA STATUS": []}
+    assert codes_on(pair(**none).london, pair().paris)["NDB-E106"] == {"london"}
+    paris = FakeServer(answers_of(variables_of(2, auto_increment_offset="2")))
+    assert codes_on(pair(**none).london, paris)["NDB-E106"] == {"london", "paris"}
+    source = pair(**none, **{"SELECT * FROM mysql.ndb_replication": [ROW | {"server_id": "2"}]}).london
+    assert "NDB-E106" not in codes_on(source, pair().paris)
+
+
+def test_a_server_that_takes_no_changes():
+    """As its variables say; the one that turns on the other is named."""
+    london = FakeServer(answers_of(variables_of(1, super_read_only="ON", read_only="ON"), channel_of(2)))
+    assert codes_on(london, pair().paris)["NDB-E107"] == {"london"}
 
 
 def test_the_progress_of_many_tables():

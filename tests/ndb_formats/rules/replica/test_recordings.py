@@ -20,6 +20,8 @@ from tests.corpora import RECORDINGS
 
 TYPES = json.loads((RECORDINGS / "replica" / "types.json").read_text("utf-8"))
 TABLES = json.loads((RECORDINGS / "replica" / "tables.json").read_text("utf-8"))["cases"]
+# By hand: what is to be found. The outcomes are the server's (`tests/mysql_server/check_unique_keys.py`).
+UNIQUE_KEYS = json.loads((RECORDINGS / "replica" / "unique_keys.json").read_text("utf-8"))["cases"]
 # Pairs that are not listed stopped the applier under every setting.
 OUTCOMES = {(source, replica): outcomes for source, replica, outcomes in TYPES["pairs"]}
 ROWS_OF = {text: parse_create_table(f"CREATE TABLE t (k INT PRIMARY KEY, c {text})") for text in TYPES["types"]}
@@ -66,3 +68,13 @@ def test_tables(case: dict[str, Any], image: RowImageRule):
     else:
         assert recorded == "same"
         assert {*errors} <= {"NDB-R040", "NDB-R041", "NDB-R044"}
+
+
+@pytest.mark.parametrize("case", UNIQUE_KEYS, ids=[case["name"] for case in UNIQUE_KEYS])
+def test_unique_keys(case: dict[str, Any]):
+    """What is unique on the source is unique on the replica, or a finding says that the applier stops with 1062."""
+    tables = [parse_create_table(f"CREATE TABLE t ({case[side]})") for side in ("source", "replica")]
+    conversions = parse_type_conversions("ALL_LOSSY,ALL_NON_LOSSY")
+    findings = check_table(tables[0], tables[1], ReplicaSettings(conversions=conversions))
+    assert sorted(finding.code.removeprefix("NDB-") for finding in findings) == sorted(case["findings"])
+    assert stops(findings) == (case["outcome"] == "1062")
