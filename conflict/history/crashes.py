@@ -22,7 +22,7 @@ import attrs
 
 from conflict.history.model import UnloggedChange, UnloggedKind
 from conflict.history.restarts import Disconnect
-from conflict.history.timeline import LAST_GROUP, START, Origin, Position
+from conflict.history.timeline import END, START, Origin, Position
 from conflict.history.unlogged_changes import ANY, LoggedState, fits
 
 __all__ = ["Crash", "States", "crashes_in_rows", "crashes_of", "not_by_crash"]
@@ -59,7 +59,7 @@ class Crash:
     @property
     def shown(self) -> Position:
         """The own position up to which rows are not what the log says."""
-        return (self.last, LAST_GROUP) if self.first is None else (self.first, 0)
+        return END if self.first is None else (self.first, 0)
 
     @property
     def origin(self) -> Origin:
@@ -91,9 +91,11 @@ def crashes_of(disconnects: Iterable[Disconnect], epochs: Sequence[tuple[int, in
         if first is not None and clock.goes_on(last, first):
             continue
         gci = gci_of(last[0])
-        durable = max(clock.gci_at(last, each.second - _DETECTION) - 2, gci_of(found[-1].last) if found else 0)
+        durable = max(
+            clock.gci_at(last, each.second - _DETECTION, clock.error) - 2, gci_of(found[-1].last) if found else 0
+        )
         if durable < gci:
-            latest = max(durable, min(gci, clock.gci_at(last, each.second + 1) - 1))
+            latest = max(durable, min(gci, clock.gci_at(last, each.second + 1, -clock.error) - 1))
             found.append(Crash(each, last[0], None if first is None else first[0], durable, latest))
     return found
 
@@ -127,9 +129,9 @@ class _Clock:
             return cls(step=step)
         return cls(seconds / gcis, step, 2 * step * len(ends) / seconds)
 
-    def gci_at(self, epoch: tuple[int, int], second: float) -> int:
-        """Return the GCI at a later second, if the data nodes run on after an epoch."""
-        return gci_of(epoch[0]) + max(0, int((second - _begun(epoch, self.step)) / (self.period * (1 + self.error))))
+    def gci_at(self, epoch: tuple[int, int], second: float, error: float) -> int:
+        """Return the GCI at a later second, if the data nodes run on after an epoch; `error` of the period."""
+        return gci_of(epoch[0]) + max(0, int((second - _begun(epoch, self.step)) / (self.period * (1 + error))))
 
     def goes_on(self, last: tuple[int, int], first: tuple[int, int]) -> bool:
         """Whether GCIs went on between two epochs as the clock did, so that the data nodes ran."""

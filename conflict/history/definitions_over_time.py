@@ -164,7 +164,11 @@ def _refuse_joined_logs(log: ClusterLog, read: ClusterPieces) -> None:
 
 def _without_filled(read: ClusterPieces, scan: Iterable[LogItem]) -> list[LogItem]:
     """Leave out the incidents at which the log of another SQL node lacks nothing."""
-    return [each for each in scan if not (isinstance(each, LoggedIncident) and read.filled_at(each.file, each.position) is not None)]
+    return [
+        each
+        for each in scan
+        if not (isinstance(each, LoggedIncident) and read.filled_at(each.file, each.position) is not None)
+    ]
 
 
 def _filled(read: ClusterPieces, scan: Iterable[LogItem]) -> Iterator[str]:

@@ -18,7 +18,6 @@ import numpy as np
 from conflict.config.configuration import ClusterConfiguration, LogPiece
 from conflict.errors import ConfigurationError
 from conflict.history.ingestion.logged_epochs import LoggedEpochs, scan_epochs
-from ndb_formats.columnar.log_scan import LoggedIncident
 from ndb_formats.findings import LogRemark
 
 __all__ = ["ClusterPieces", "pieces_of"]

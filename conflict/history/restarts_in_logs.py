@@ -19,9 +19,7 @@ ItemsOf = Callable[[Sequence[Path]], Iterable[LogItem]]
 _STARTUP, _DISCONNECT = "mysqld startup", "cluster disconnect"
 
 
-def find_restarts(
-    cluster: ClusterConfiguration, logs: Sequence[LoggedEpochs], items_of: ItemsOf
-) -> Iterator[Restart]:
+def find_restarts(cluster: ClusterConfiguration, logs: Sequence[LoggedEpochs], items_of: ItemsOf) -> Iterator[Restart]:
     """
     Yield the restarts of the servers of a cluster within their logs.
 

@@ -248,7 +248,7 @@ def _agreeing(
     cluster: ObservedCluster, apply: EpochApply, entries: Sequence[LoggedChange], tried: Sequence[Tried]
 ) -> Sequence[Tried]:
     """Return the trials that agree with what the binlog shows; all, if it shows nothing or none agrees."""
-    if not cluster.shown:
+    if not cluster.shown or cluster.may_be_lost(apply, entries[0].row):
         return tried
     table, key = entries[0].row
     shown = cluster.shown_by(apply).get((table, key))

@@ -72,7 +72,7 @@ class ObservedCluster(ReplayedCluster):
             position (epoch, group) of the change.
         unclear: Per own epoch, the rows that its applier sent on without this log showing what it sent.
         last_unclear: Per row of these, the last such epoch: the row may have been changed here then.
-        met: Rows that were not known when an operation on them arrived.
+        met: Rows that were not known when an operation on them arrived, or that were forgotten.
     """
 
     shown: Effects = attrs.field(factory=dict)
@@ -120,10 +120,17 @@ class ObservedCluster(ReplayedCluster):
             row = each.table, each.key
             self.store.put(row, NOT_KNOWN if each.kept is None else self._kept[each.kept][row])
             self.last_unclear[row] = each.shown[0]
+            self.met.add(row)
             self.unique_keys.update({row}, self.store)
             self.foreign_keys.update({row}, self.store)
         self.store.commit()
         self._keep(position)
+
+    def may_be_lost(self, apply: EpochApply, row: RowKey) -> bool:
+        """Whether a crash may have taken what an epoch apply did to a row, before its log had it."""
+        place = apply.epoch, apply.group
+        lost = (each for each in self.cluster.unlogged if each.kind.by_crash and (each.table, each.key) == row)
+        return not apply.traced and any(each.after <= place <= each.shown for each in lost)
 
     def _keep(self, position: Position) -> None:
         """Keep rows as they stand at an own position, to which a crash takes them back."""
