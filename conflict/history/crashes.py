@@ -92,10 +92,10 @@ def crashes_of(disconnects: Iterable[Disconnect], epochs: Sequence[tuple[int, in
             continue
         gci = gci_of(last[0])
         durable = max(
-            clock.gci_at(last, each.second - _DETECTION, clock.error) - 2, gci_of(found[-1].last) if found else 0
+            clock.gci_at(last, each.earliest - _DETECTION, clock.error) - 2, gci_of(found[-1].last) if found else 0
         )
         if durable < gci:
-            latest = max(durable, min(gci, clock.gci_at(last, each.second + 1, -clock.error) - 1))
+            latest = max(durable, min(gci, clock.gci_at(last, each.latest, -clock.error) - 1))
             found.append(Crash(each, last[0], None if first is None else first[0], durable, latest))
     return found
 

@@ -66,7 +66,8 @@ class Disconnect:
         server_id: The SQL node.
         file: The file that holds the incident.
         position: Position of the incident.
-        second: Second since 1970 of the incident.
+        earliest: Second since 1970 at which the incident was logged, or the start of that second.
+        latest: The same, or the end of that second.
         last: The last own epoch before it; 0 if there is none.
     """
 
@@ -74,7 +75,8 @@ class Disconnect:
     server_id: int
     file: str
     position: int
-    second: int
+    earliest: float
+    latest: float
     last: int
 
 

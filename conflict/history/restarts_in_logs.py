@@ -5,12 +5,17 @@ Restarts of servers and losses of their cluster, found by the incident that each
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from conflict.config.configuration import ClusterConfiguration
 from conflict.history.ingestion.logged_epochs import LoggedEpochs, scan_epochs
 from conflict.history.restarts import Disconnect, Restart
+from ndb_formats.binlog_reader import FIRST_POSITION, read_events
 from ndb_formats.columnar.log_scan import LoggedIncident, LogItem
+from ndb_formats.constants import EventType
+from ndb_formats.errors import FormatError
+from ndb_formats.events.gtid_event import decode_gtid
 
 __all__ = ["find_disconnects", "find_restarts"]
 
@@ -39,7 +44,22 @@ def find_disconnects(
     """Yield where servers of a cluster lost it; arguments as for `find_restarts`."""
     for log, before, each in _incidents(_DISCONNECT, cluster, logs, items_of):
         epoch = int(log.number[before - 1]) if before else 0
-        yield Disconnect(cluster.name, log.server_id, each.file, each.position, each.second, epoch)
+        committed = _committed(log, before, each)
+        moments = (each.second, each.second + 1) if committed is None else (committed / 1e6, committed / 1e6)
+        yield Disconnect(cluster.name, log.server_id, each.file, each.position, *moments, epoch)
+
+
+def _committed(log: LoggedEpochs, before: int, incident: LoggedIncident) -> int | None:
+    """Return the microsecond since 1970 in the Gtid event of an incident; None if it has none."""
+    number, committed = [str(each) for each in log.files].index(incident.file), None
+    here = before > 0 and int(log.file[before - 1]) == number
+    with suppress(FormatError):
+        for event in read_events(log.files[number], start=int(log.stop[before - 1]) if here else FIRST_POSITION):
+            if event.position >= incident.position:
+                return committed
+            gtid = event.type in {EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT}
+            committed = decode_gtid(event.body).committed if gtid else None
+    return None
 
 
 def _incidents(

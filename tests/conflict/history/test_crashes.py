@@ -45,7 +45,8 @@ def after(second: float, number: tuple[int, int]) -> tuple[int, int]:
 
 def lost_at(last: tuple[int, int], gci: float) -> Disconnect:
     """Return an incident that was logged when a GCI was reached."""
-    return Disconnect("A", 1, "a.000001", 500, int(START_OF_LOG + 2 * gci), last[0])
+    moment = START_OF_LOG + 2 * gci
+    return Disconnect("A", 1, "a.000001", 500, moment, moment, last[0])
 
 
 RUNNING = [epoch(each / 4) for each in range(40, 78)]  # GCI 10 to 19.25
