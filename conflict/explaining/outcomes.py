@@ -15,6 +15,7 @@ import pyarrow.dataset as pads
 from conflict.explaining.events import LogPlace, Winner
 from conflict.explaining.row_changes import WantedRow
 from conflict.history.grid.schemas import PLACE
+from conflict.history.model import UnloggedKind
 from conflict.result import Result
 from conflict.results.layout import UNDECIDED, UNLOGGED, unlogged_path
 from conflict.rules.decision import Cause, Decision, Verdict, decision_of
@@ -177,11 +178,24 @@ def applied_again(result: Result) -> dict[tuple[str, str, int, int], str]:
     return found
 
 
+_GONE = {
+    UnloggedKind.GONE.value: "are gone, and the row is what it was before them",
+    UnloggedKind.MAY_BE_GONE.value: "may be gone, and what the row was then is not known",
+}
+
+
 def unlogged_changes(result: Result, row: WantedRow) -> Iterator[str]:
     """Yield, as sentences, where a cluster changed a row without a log."""
     for name in result.run["unlogged_changes"]:
         for each in result.folder.read_table(unlogged_path(name), UNLOGGED).to_pylist():
-            if (each["table"], each["key"]) == row:
+            if (each["table"], each["key"]) != row:
+                continue
+            if UnloggedKind(each["change"]).by_crash:
+                yield (
+                    f"All data nodes of {name} went down after its epoch {each['after_epoch']} and came back from a "
+                    f"global checkpoint: its last changes of the row {_GONE[each['change']]}."
+                )
+            else:
                 yield (
                     f"{name} {each['change']} the row without a log, between its epochs {each['after_epoch']} and "
                     f"{each['shown_epoch']}: what the row on {name} was there is not known."

@@ -26,7 +26,7 @@ from conflict.history.definitions_in_log import (
 )
 from conflict.history.grid.kept_outlines import OutlinesOf
 from conflict.history.log_pieces import ClusterPieces, pieces_of
-from conflict.history.restarts_in_logs import find_restarts
+from conflict.history.restarts_in_logs import find_disconnects, find_restarts
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import HintsOf
 from conflict.history.versions_of_tables import with_history_tables
@@ -114,6 +114,12 @@ def make_run(
         for each in configuration.clusters
         for restart in find_restarts(each, read[each.name].logs, partial(items_of_log, outlines))
     )
+    disconnects = tuple(
+        disconnect
+        for each in configuration.clusters
+        for disconnect in find_disconnects(each, read[each.name].logs, partial(items_of_log, outlines))
+        if read[each.name].filled_at(disconnect.file, disconnect.position) is None
+    )
     pieces = {each.name: read[each.name].pieces for each in configuration.clusters if len(each.servers) > 1}
     return attrs.evolve(
         run,
@@ -122,6 +128,7 @@ def make_run(
         hints_of=hints_of,
         pieces=pieces,
         restarts=restarts,
+        disconnects=disconnects,
         outlines=outlines,
         renames=possible_renames(
             configuration.links.filters, {name: _column_types(scan) for name, scan in scans.items()}
@@ -157,13 +164,17 @@ def _refuse_joined_logs(log: ClusterLog, read: ClusterPieces) -> None:
 
 def _without_filled(read: ClusterPieces, scan: Iterable[LogItem]) -> list[LogItem]:
     """Leave out the incidents at which the log of another SQL node lacks nothing."""
-    return [each for each in scan if not (isinstance(each, LoggedIncident) and read.filled_by(each) is not None)]
+    return [
+        each
+        for each in scan
+        if not (isinstance(each, LoggedIncident) and read.filled_at(each.file, each.position) is not None)
+    ]
 
 
 def _filled(read: ClusterPieces, scan: Iterable[LogItem]) -> Iterator[str]:
     """Yield the incidents at which the log of another SQL node lacks nothing, without a full stop."""
     for each in scan:
-        if isinstance(each, LoggedIncident) and (server := read.filled_by(each)) is not None:
+        if isinstance(each, LoggedIncident) and (server := read.filled_at(each.file, each.position)) is not None:
             yield (
                 f"{each.file}, position {each.position}: incident {each.incident.name} ({each.incident.message}); the "
                 f"log of server {server} has all epochs around it, so nothing is missing"

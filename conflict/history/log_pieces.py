@@ -18,7 +18,6 @@ import numpy as np
 from conflict.config.configuration import ClusterConfiguration, LogPiece
 from conflict.errors import ConfigurationError
 from conflict.history.ingestion.logged_epochs import LoggedEpochs, scan_epochs
-from ndb_formats.columnar.log_scan import LoggedIncident
 from ndb_formats.findings import LogRemark
 
 __all__ = ["ClusterPieces", "pieces_of"]
@@ -41,14 +40,14 @@ class ClusterPieces:
     notes: tuple[str, ...] = ()
     logs: tuple[LoggedEpochs, ...] = attrs.field(default=(), repr=False)
 
-    def filled_by(self, incident: LoggedIncident) -> int | None:
+    def filled_at(self, file: str, position: int) -> int | None:
         """Return the server whose log goes on without a break where another one has an incident; None for none."""
-        here = next((each for each in self.logs if incident.file in map(str, each.files)), None)
+        here = next((each for each in self.logs if file in map(str, each.files)), None)
         if here is None:
             return None
-        place = [str(file) for file in here.files].index(incident.file)
+        place = [str(each) for each in here.files].index(file)
         places = here.file.astype(np.int64) * _FILE + here.start
-        after = int(np.searchsorted(places, place * _FILE + incident.position))
+        after = int(np.searchsorted(places, place * _FILE + position))
         around = here.number[max(after - 1, 0) : after + 1]
         if len(around) < 2:
             return None

@@ -20,6 +20,7 @@ from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Table
 
 if TYPE_CHECKING:
+    from conflict.history.crashes import Crash
     from conflict.history.restarts import Restarts
 
 __all__ = [
@@ -66,25 +67,34 @@ def whole_start(tables: Iterable[Table]) -> Start:
 
 
 class UnloggedKind(Enum):
-    """What a change without a log did to a row."""
+    """What a change without a log did to a row, or a crash to its last changes."""
 
     CHANGED = "changed"
     INSERTED = "inserted"
     DELETED = "deleted"
+    GONE = "gone"
+    MAY_BE_GONE = "may be gone"
+
+    @property
+    def by_crash(self) -> bool:
+        """Whether data nodes that went down took changes of the row (see `conflict.history.crashes`)."""
+        return self in {UnloggedKind.GONE, UnloggedKind.MAY_BE_GONE}
 
 
 @attrs.frozen
 class UnloggedChange:
     """
-    A row that a cluster changed without a log (see `conflict.history.unlogged_changes`).
+    A row that a cluster changed without a log (see `conflict.history.unlogged_changes`), or that a crash set back.
 
     Attributes:
         table: ``database.table``.
         key: Identity of the row.
         kind: What happened to it.
         after: Own position of the last change of the row that the log holds before.
-        shown: Own position of the change that shows it.
-        origin: Where that change is logged; None for a refresh.
+        shown: Own position of the change that shows it; after a crash, of the first epoch.
+        origin: Where that change is logged; None for a refresh. Of a crash, where its incident is.
+        kept: After a crash, own position of the last change of the row that survived; `START` if the row is as before
+            the log. None if it is not known which one that is.
     """
 
     table: str
@@ -93,6 +103,7 @@ class UnloggedChange:
     after: Position
     shown: Position
     origin: Origin | None = None
+    kept: Position | None = None
 
 
 @attrs.frozen
@@ -205,6 +216,7 @@ class History:
         ends: By cluster, the last group of each own epoch; empty if all places are given.
         unlogged: By cluster, the rows that it changed without a log; `Cluster` has those that are followed.
         databases: The names that clusters use for databases which appliers rename.
+        crashes: By cluster, where all its data nodes went down, and what may be gone.
     """
 
     clusters: tuple[Cluster, ...]
@@ -214,6 +226,7 @@ class History:
     ends: Mapping[str, Sequence[Position]] = attrs.field(factory=dict, repr=False)
     unlogged: Mapping[str, tuple[UnloggedChange, ...]] = attrs.field(factory=dict, repr=False)
     databases: DatabaseNames = attrs.field(factory=DatabaseNames)
+    crashes: Mapping[str, Sequence[Crash]] = attrs.field(factory=dict, repr=False)
 
     def cluster(self, name: str) -> Cluster:
         """Return the cluster of that name."""

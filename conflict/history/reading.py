@@ -11,10 +11,11 @@ from itertools import product
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Links
+from conflict.history.crashes import Crash, crashes_in_rows, crashes_of, not_by_crash
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_log
 from conflict.history.epochs_by_content import MOST_READINGS, hides_epochs, readings_by_content
 from conflict.history.given_rows import GivenRows, load_given_rows
-from conflict.history.model import Cluster, History, Payloads, Start, whole_start
+from conflict.history.model import Cluster, History, Payloads, Start, UnloggedChange, whole_start
 from conflict.history.network import direct_traces, refuse_logs_of_network
 from conflict.history.restarts import Restarts
 from conflict.history.roles import RoleChange, ShownChange, possible_changes, shown_changes, with_roles
@@ -33,7 +34,7 @@ from conflict.history.scheduling.start import (
 )
 from conflict.history.scheduling.summaries import Summary, SummaryColumns, epoch_ends, summarize
 from conflict.history.timeline import END, LAST_GROUP, DefinitionChange, Transaction, timeline_of
-from conflict.history.unlogged_changes import is_too_many, unlogged_changes
+from conflict.history.unlogged_changes import is_too_many, logged_states, unlogged_changes
 from ndb_formats.errors import FormatError, WrongKeyError
 from ndb_formats.events.row_image import RowLayout
 
@@ -221,20 +222,24 @@ def _payloads(run: Run, reading: ClusterReading, summaries: Mapping[str, Sequenc
 
 
 def with_unlogged(run: Run, readings: Mapping[str, ClusterReading], history: History) -> History:
-    """Return a History with the rows that clusters changed without a log, which are followed unless they are many."""
+    """
+    Return a History with the rows that are not what their cluster's log says, which are followed unless they are many.
+
+    They were changed without a log, or set back by a crash.
+    """
     summaries = usable_epochs(run, readings)
-    shown = {
-        name: tuple(
-            unlogged_changes(
-                reading.epochs[: len(summaries[name])],
-                [other.epochs for peer, other in readings.items() if peer != name],
-                reading.changes,
-            )
-        )
-        for name, reading in readings.items()
-    }
-    unlogged = {name: changes for name, changes in shown.items() if changes}
-    history = attrs.evolve(history, unlogged=unlogged)
+    unlogged, crashes = dict[str, tuple[UnloggedChange, ...]](), dict[str, Sequence[Crash]]()
+    for name, reading in readings.items():
+        epochs = reading.epochs[: len(summaries[name])]
+        states = logged_states(epochs, [other.epochs for peer, other in readings.items() if peer != name])
+        possible = crashes_of(run.disconnects_of(name), [(each.number, each.committed) for each in epochs])
+        mine, lost = crashes_in_rows(possible, states)
+        shown = unlogged_changes(states, reading.changes)
+        if found := (*lost, *not_by_crash(shown, lost)):
+            unlogged[name] = found
+        if mine:
+            crashes[name] = mine
+    history = attrs.evolve(history, unlogged=unlogged, crashes=crashes)
     if not unlogged or is_too_many(unlogged):
         return history
     whole = whole_start(run.data_schema.tables)

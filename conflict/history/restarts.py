@@ -1,6 +1,8 @@
 """
 Restarts of servers: each writes an incident into the server's own log, and its counters begin again there.
 
+So does the loss of the cluster, with another message.
+
 Counters of conflicts belong to the SQL node on which an applier runs. Computes docs/result.md, "Counters by SQL node".
 """
 
@@ -12,7 +14,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Restart", "Restarts", "Stretch", "restarts_before", "stretches_of"]
+__all__ = ["Disconnect", "Restart", "Restarts", "Stretch", "restarts_before", "stretches_of"]
 
 Bool = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
@@ -52,6 +54,30 @@ class Restart:
     def counts_from(self) -> int:
         """The own epoch from which on its counters count anew; one after all others if none follows."""
         return _NEVER if self.epoch is None else self.epoch
+
+
+@attrs.frozen
+class Disconnect:
+    """
+    An incident by which an SQL node says that it lost its cluster.
+
+    Attributes:
+        cluster: Name of the cluster.
+        server_id: The SQL node.
+        file: The file that holds the incident.
+        position: Position of the incident.
+        earliest: Second since 1970 at which the incident was logged, or the start of that second.
+        latest: The same, or the end of that second.
+        last: The last own epoch before it; 0 if there is none.
+    """
+
+    cluster: str
+    server_id: int
+    file: str
+    position: int
+    earliest: float
+    latest: float
+    last: int
 
 
 def stretches_of(server: Servers, epoch: UInt64, traced: Bool, restarts: Restarts) -> tuple[Int64, list[Stretch]]:

@@ -20,7 +20,7 @@ import attrs
 from conflict.config.configuration import ClusterConfiguration, Configuration, Links, LogPiece, Span
 from conflict.config.database_names import DatabaseNames, Rename
 from conflict.config.definitions import ClusterDefinitions, Moment
-from conflict.history.restarts import Restart, Restarts
+from conflict.history.restarts import Disconnect, Restart, Restarts
 from conflict.history.scheduling.schedule import ClusterHints, HintsOf
 from conflict.history.scheduling.summaries import Summary
 from conflict.history.timeline import DefinitionChange, RowChange
@@ -203,6 +203,7 @@ class Run:
         hints_of: What is known from other sources of when epochs were applied; None if nothing is.
         pieces: By cluster, what is read as its log, where it has several SQL nodes; see `conflict.history.log_pieces`.
         restarts: The restarts of servers within their logs; those of a server in order.
+        disconnects: Where servers lost their cluster, unless the log of another one of theirs goes on.
         compressed: The clusters whose logs hold compressed epochs.
         renames: Databases that appliers seem to rename, although no rule says so.
         outlines: What planning needs of each file of its logs that was there, by path.
@@ -219,6 +220,7 @@ class Run:
     hints_of: HintsOf | None = attrs.field(default=None, eq=False, repr=False)
     pieces: Mapping[str, tuple[LogPiece, ...]] = attrs.field(factory=dict, repr=False)
     restarts: tuple[Restart, ...] = ()
+    disconnects: tuple[Disconnect, ...] = ()
     compressed: frozenset[str] = frozenset()
     renames: tuple[Rename, ...] = ()
     outlines: Mapping[str, FileOutline] = attrs.field(factory=dict, eq=False, repr=False)
@@ -302,6 +304,10 @@ class Run:
         for each in self.restarts_within(cluster.name):
             found[each.server_id] = (*found.get(each.server_id, ()), each.counts_from)
         return found
+
+    def disconnects_of(self, cluster: str) -> list[Disconnect]:
+        """Return where servers of a cluster lost it."""
+        return [each for each in self.disconnects if each.cluster == cluster]
 
     @property
     def databases(self) -> DatabaseNames:

@@ -15,7 +15,7 @@ Computes docs/result.md, "Changes without a log".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import attrs
@@ -27,13 +27,23 @@ from conflict.history.timeline import DefinitionChange, Origin, Position, RowCha
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 
-__all__ = ["MISSING", "MOST_FOLLOWED", "LoggedState", "is_too_many", "unlogged_changes", "unlogged_of_row"]
+__all__ = [
+    "ANY",
+    "MISSING",
+    "MOST_FOLLOWED",
+    "LoggedState",
+    "fits",
+    "is_too_many",
+    "logged_states",
+    "unlogged_changes",
+    "unlogged_of_row",
+]
 
 # So many changes without a log are followed. Where there are more, as after ndb_restore, no log tells what rows were.
 MOST_FOLLOWED = 1000
 # In place of the digest of an image: a row whose values are not known, and one that does not exist.
 ANY, MISSING = 0, 1
-_Row = tuple[str, bytes]
+Row = tuple[str, bytes]
 
 
 @attrs.frozen
@@ -49,6 +59,7 @@ class LoggedState:
             with a probability that does not count.
         after: Digest of the row from then on.
         origin: Where an own change is logged.
+        met: Of what the applier did, digest of the row as it found it; None if the log does not tell.
     """
 
     position: Position
@@ -57,26 +68,24 @@ class LoggedState:
     before: int | None
     after: int
     origin: Origin | None = None
+    met: int | None = None
 
 
 def unlogged_changes(
-    epochs: Sequence[BinlogEpoch],
-    others: Iterable[Sequence[BinlogEpoch]] = (),
-    definitions: Sequence[DefinitionChange] = (),
+    states_of: Mapping[Row, Sequence[LoggedState]], definitions: Sequence[DefinitionChange] = ()
 ) -> Iterator[UnloggedChange]:
     """
     Yield the rows that a cluster changed without a log, as far as its binlog shows it.
 
     Args:
-        epochs: Its own epochs, in order.
-        others: The epochs of each other cluster.
+        states_of: By row, all that its log says of it; epochs do not fall.
         definitions: The statements in its binlog that changed tables; what is known of their rows ends there.
     """
     breaks: dict[str, list[int]] = {}
     for each in definitions:
         for table in {*each.step.touched, *each.step.emptied}:
             breaks.setdefault(table, []).append(each.epoch)
-    for (table, key), states in _states(epochs, others).items():
+    for (table, key), states in states_of.items():
         for shown, after, kind in unlogged_of_row(states, breaks.get(table, ())):
             yield UnloggedChange(table, key, kind, after, shown.position, shown.origin)
 
@@ -123,7 +132,7 @@ def _shown_by(
 ) -> Iterator[tuple[LoggedState, Position, UnloggedKind]]:
     """Yield the change without a log that a state shows, given those that can have been the last one before."""
     states = [*last, *beside]
-    if shown.before is None or not last or any(_fits(shown.before, state.after) for state in states):
+    if shown.before is None or not last or any(fits(shown.before, state.after) for state in states):
         return
     kind = UnloggedKind.CHANGED
     if shown.before == MISSING:
@@ -133,25 +142,31 @@ def _shown_by(
     yield shown, max(state.position for state in states), kind
 
 
-def _fits(before: int, state: int) -> bool:
+def fits(before: int, state: int) -> bool:
     """Whether a row that was given an image last can be the one before a change."""
     if MISSING in (before, state):
         return before == state
     return ANY in (before, state) or not other_values(before, state)
 
 
-def _states(epochs: Sequence[BinlogEpoch], others: Iterable[Sequence[BinlogEpoch]]) -> Mapping[_Row, list[LoggedState]]:
-    """Return what a log says of each row with a key."""
+def logged_states(
+    epochs: Sequence[BinlogEpoch], others: Iterable[Sequence[BinlogEpoch]] = ()
+) -> dict[Row, list[LoggedState]]:
+    """
+    Return what the log of a cluster says of each row with a key.
+
+    Args:
+        epochs: Its own epochs, in order.
+        others: The epochs of each other cluster.
+    """
     updated = {
         change.table for epoch in epochs for _, change in _own(epoch) if change.operation is Operation.UPDATE_ROW
     }
     arriving = _arriving(others)
-    found: dict[_Row, list[LoggedState]] = {}
+    found = dict[Row, list[LoggedState]]()
     for epoch in epochs:
         for group, change in _own(epoch):
-            before: int | None = _digest(change.before)
-            if change.operation is Operation.WRITE_ROW:
-                before = MISSING if change.table in updated else None  # an update may be logged as a write
+            before = _met(change, updated)
             origin = change.origin or Origin("", 0)
             place = (origin.position, origin.payload_position, origin.row)
             state = LoggedState((epoch.number, group), True, place, before, _after(change), change.origin)
@@ -165,7 +180,8 @@ def _states(epochs: Sequence[BinlogEpoch], others: Iterable[Sequence[BinlogEpoch
             # Of several operations, some may have been applied before the refresh.
             tells = change.flags & ConflictFlag.REFRESH and sent == 1
             after = _after(change)
-            state = LoggedState((epoch.number, group), False, (), after if tells else None, after)
+            met = None if change.flags & ConflictFlag.REFRESH else _met(change, updated)
+            state = LoggedState((epoch.number, group), False, (), after if tells else None, after, met=met)
             if not change.keyless:
                 found.setdefault(row, []).append(state)
     return found
@@ -179,13 +195,20 @@ def _own(epoch: BinlogEpoch) -> Iterator[tuple[int, RowChange]]:
                 yield transaction.group, change
 
 
-def _arriving(others: Iterable[Sequence[BinlogEpoch]]) -> Counter[tuple[int, _Row]]:
+def _arriving(others: Iterable[Sequence[BinlogEpoch]]) -> Counter[tuple[int, Row]]:
     """Return how many operations each epoch of other clusters sends of each row, refreshes among them."""
-    found: Counter[tuple[int, _Row]] = Counter()
+    found: Counter[tuple[int, Row]] = Counter()
     for epoch in (each for own in others for each in own):
         logged = [change for _, change in _own(epoch)] + [change for _, change in epoch.consequences]
         found.update((epoch.number, (change.table, change.key)) for change in logged)
     return found
+
+
+def _met(change: RowChange, updated: Collection[str]) -> int | None:
+    """Return the digest of a row before a change; None where an update may be logged as a write."""
+    if change.operation is Operation.WRITE_ROW:
+        return MISSING if change.table in updated else None
+    return _digest(change.before)
 
 
 def _after(change: RowChange) -> int:

@@ -282,7 +282,7 @@ class EndedRun:
             elif self._lacks_columns(name, row):
                 yield f"not all columns of the row are known on {name}"
         if row in self._unlogged:
-            yield f"{self._unlogged[row]} changed the row without a log"
+            yield self._unlogged[row]
         if row in self._under_way:
             yield f"{self._under_way[row]} had not applied a change of the row when the logs end"
         if (row[0], self.key_text(row)) in self._open:
@@ -304,8 +304,14 @@ class EndedRun:
 
     @cached_property
     def _unlogged(self) -> dict[RowKey, str]:
-        unlogged = self.replayed.history.unlogged
-        return {(each.table, each.key): name for name, found in unlogged.items() for each in found}
+        """The rows of which a log does not tell all, and why."""
+        return {
+            (each.table, each.key): f"the data nodes of {name} went down, and changes of the row may be gone"
+            if each.kind.by_crash
+            else f"{name} changed the row without a log"
+            for name, found in self.replayed.history.unlogged.items()
+            for each in found
+        }
 
     @cached_property
     def _under_way(self) -> dict[RowKey, str]:

@@ -147,6 +147,12 @@ class CareKind(Enum):
         "What such a row was can decide on other rows, of transactions in conflict and of tables that refer to it.",
         whole=True,
     )
+    CRASH_DOUBTS = _Care(
+        "crash_doubts",
+        "all data nodes of a cluster went down, and the logs hold at most 200,000 row changes",
+        "What a row came back as can decide on other rows, of transactions in conflict and of tables that refer to it.",
+        whole=True,
+    )
     MIDDLE_FILTER = _Care(
         "middle_filter",
         "the logs start in the middle, and an applier drops the changes of a table",

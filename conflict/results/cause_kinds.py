@@ -43,7 +43,6 @@ TELLING = frozenset(
         CauseKind.BINLOG_TYPE,
         CauseKind.TRANSACTION_IDS,
         CauseKind.APPLY_STATUS,
-        CauseKind.ROLE_CHANGE,
         CauseKind.ROLE,
         CauseKind.FUNCTION,
     }

@@ -107,7 +107,9 @@ def with_renames(causes: Sequence[LikelyCause], renames: Sequence[Rename]) -> tu
 
 def changed_roles(shown: Mapping[str, Sequence[ShownChange]], facts: Mapping[str, LogFacts]) -> Iterator[LikelyCause]:
     """Yield the roles that changed while the binlogs were written, of each cluster; `facts`: what its binlog holds."""
-    marked = any(own.reflects for own in facts.values())
+    # Refreshes alone may be those of a function without roles, unless the clusters changed places.
+    swapped = len({each.new for changes in shown.values() for each in changes[-1:]}) > 1
+    marked = swapped or any(own.reflects for own in facts.values())
     for name, changes in shown.items():
         for each in changes:
             if not marked:
@@ -119,7 +121,7 @@ def changed_roles(shown: Mapping[str, Sequence[ShownChange]], facts: Mapping[str
                     f"the role of {name} changed after epoch {each.before} of the other cluster"
                 )
                 kinds = CauseKind.FUNCTION, CauseKind.ROLE_CHANGE
-                yield LikelyCause(name, CauseKind.ROLE_CHANGE, (), shown_so, kinds, options)
+                yield LikelyCause(name, CauseKind.FUNCTION, (), shown_so, kinds, options)
                 continue
             sentence = (
                 f"The role of {name} changed: it applied epoch {each.before} of the other cluster as {each.old}, and "

@@ -18,7 +18,7 @@ from conflict.history.model import Cluster, History, UnloggedChange
 from conflict.history.restarts import Stretch, stretches_of
 from conflict.history.roles import Mark
 from conflict.history.shown_effects import Effect
-from conflict.history.timeline import RowChange
+from conflict.history.timeline import END, RowChange
 from conflict.results.arrow_rows import rows_to_arrow
 from conflict.results.contradictions import ContradictedRow
 from conflict.results.layout import (
@@ -371,7 +371,7 @@ def write_unlogged(out: Folder, unlogged: Mapping[str, Sequence[UnloggedChange]]
                 key,
                 each.kind.value,
                 each.after[0],
-                each.shown[0],
+                0 if each.shown == END else each.shown[0],
                 each.origin.file if each.origin else "",
                 each.origin.position if each.origin else 0,
             )

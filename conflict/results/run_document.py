@@ -17,7 +17,8 @@ import attrs
 import numpy as np
 
 from conflict.config.configuration import ClusterConfiguration, Links
-from conflict.history.model import Link, UnloggedChange
+from conflict.history.crashes import Crash
+from conflict.history.model import Link, UnloggedChange, UnloggedKind
 from conflict.history.run import Run
 from conflict.history.scheduling.placing import Inference
 from conflict.history.scheduling.summaries import EpochSizes
@@ -147,8 +148,9 @@ class ResolvedRun:
         other_readings: The results of other readings of the same binlogs (see `conflict.results.run_document`).
         under_way: What appliers had not reached when the logs end.
         moves: Channels that moved, and epochs that were applied again.
-        unlogged: Per cluster, the rows that it changed without a log.
+        unlogged: Per cluster, the rows that it changed without a log, or that a crash may have set back.
         unlogged_followed: Whether the decisions on these rows are open where they depend on what a row was.
+        crashes: Per cluster, where all its data nodes went down and changes may be gone.
     """
 
     run: Run = attrs.field(repr=False)
@@ -170,6 +172,7 @@ class ResolvedRun:
     moves: ChannelMoves = attrs.field(factory=ChannelMoves)
     unlogged: Mapping[str, Sequence[UnloggedChange]] = attrs.field(factory=dict)
     unlogged_followed: bool = False
+    crashes: Mapping[str, Sequence[Crash]] = attrs.field(factory=dict)
 
     @property
     def _summary(self) -> RunSummary:
@@ -260,6 +263,9 @@ class ResolvedRun:
             "unlogged_changes": {
                 name: dict(Counter(each.table for each in changes)) for name, changes in self.unlogged.items()
             },
+            "crashes": {
+                name: [_crash_json(each, self.unlogged[name]) for each in own] for name, own in self.crashes.items()
+            },
             "epochs_with_assumed_place": self.assumed,
             "definition_notes": list(self.notes),
             "log_remarks": [attrs.asdict(each) for each in self.remarks],
@@ -270,6 +276,20 @@ class ResolvedRun:
             "cannot_tell": [attrs.asdict(each) for each in self.settled],
             **self.summary.checks(),
         }
+
+
+def _crash_json(crash: Crash, rows: Sequence[UnloggedChange]) -> dict[str, Any]:
+    mine = [each for each in rows if each.kind.by_crash and each.origin == crash.origin]
+    return {
+        "file": crash.disconnect.file,
+        "position": crash.disconnect.position,
+        "from_epoch": (crash.durable + 1) << 32,
+        "to_epoch": crash.last,
+        "next_epoch": crash.first,
+        "certain": crash.latest == crash.durable,
+        "tables": dict(Counter(each.table for each in mine)),
+        "known_rows": sum(each.kind is UnloggedKind.GONE for each in mine),
+    }
 
 
 def versions() -> dict[str, str]:

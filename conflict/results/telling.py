@@ -4,6 +4,7 @@ What is told of a result of `resolve`, from its document `run.json`: in a termin
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -54,6 +55,7 @@ def tell_result(run: Document) -> Telling:
         tuple(_with_mark(table, ", which is not what happened" * wrong) for table in tables),
         alarms=(*alarms_of(doubts), *_stops(run)),
         warnings=(
+            *_crashes(run),
             *_skipped(run),
             *_passed_over(run),
             *_unlogged(run),
@@ -76,7 +78,11 @@ def _as_named(run: Document) -> Document:
     by_table = ("tables", "contradictions", "not_known", "unlogged_changes")
     renamed = {part: {each: named(each, own) for each, own in run.get(part, {}).items()} for part in by_table}
     skipped = [{**each, "changes": named(each["applier"], each["changes"])} for each in run.get("skipped_epochs", ())]
-    return {**run, **renamed, "skipped_epochs": skipped}
+    crashes = {
+        name: [{**each, "tables": named(name, each["tables"])} for each in own]
+        for name, own in run.get("crashes", {}).items()
+    }
+    return {**run, **renamed, "skipped_epochs": skipped, "crashes": crashes}
 
 
 def tell_examples(run: Document, outcomes: Sequence[Mapping[str, Any]]) -> Telling:
@@ -168,6 +174,37 @@ def _setups(run: Document) -> Iterator[str]:
     return (f"{', '.join(where)}: {text}" for text, where in places.items())
 
 
+def _crashes(run: Document) -> Iterator[str]:
+    """Yield what data nodes lost that went down, what is known of it, and what to do."""
+    servers = {name: str(own["server_id"]) for name, own in run["configuration"]["clusters"].items()}
+    for name, crashes in run.get("crashes", {}).items():
+        others = " or ".join(server for each, server in servers.items() if each != name)
+        for each in crashes:
+            rows = sum(each["tables"].values())
+            lost = f"{counted(rows, 'row')} of {', '.join(each['tables'])}, in unlogged_changes/"
+            yield (
+                f"{each['file']}, position {each['position']}: all data nodes of {name} went down (incident: cluster "
+                "disconnect) and came back from a global checkpoint. What its log holds of its epochs "
+                f"{each['from_epoch']} to {each['to_epoch']} {'is' if each['certain'] else 'may be'} gone, also what "
+                f"its applier had applied: {lost}. {_what_rows_are(rows, each['known_rows'])} Other clusters keep what "
+                f"they had received, and the applier of {name} goes on where it was: set its channel back to the epoch "
+                f"that mysql.ndb_apply_status on {name} has for server {others} (ndb-conflict channel --after-epoch "
+                "finds the position), and compare the rows."
+            )
+
+
+def _what_rows_are(rows: int, known: int) -> str:
+    if known == rows:
+        return "They are what they were before."
+    unknown = (
+        f"is not known what {'they' if not known else f'{rows - known:,} of them'} were then, until an image shows it"
+    )
+    return f"It {unknown}{'; the others are what they were before' if known else ''}."
+
+
+_CRASHED = "its data nodes went down and lost it, "
+
+
 def _skipped(run: Document) -> Iterator[str]:
     """Yield which epochs an applier never applied, and why that can be."""
     for applier in dict.fromkeys(each["applier"] for each in run.get("skipped_epochs", ())):
@@ -179,7 +216,8 @@ def _skipped(run: Document) -> Iterator[str]:
         changes = counted(sum(sum(each["changes"].values()) for each in mine), "row change")
         yield (
             f"{applier} never applied {epochs} ({changes} of {', '.join(tables)}), and "
-            "applied later ones: a skip (sql_replica_skip_counter, replica_skip_errors, a stop that was passed), or a "
+            f"applied later ones: {_CRASHED if applier in run.get('crashes', {}) else ''}a skip "
+            "(sql_replica_skip_counter, replica_skip_errors, a stop that was passed), or a "
             "conflict function that is not given rejected all of it. The rows are in skipped_epochs/."
         )
 
@@ -199,16 +237,22 @@ def _passed_over(run: Document) -> Iterator[str]:
 def _unlogged(run: Document) -> Iterator[str]:
     """Yield how many rows a cluster changed without a log, and what follows from that."""
     for cluster, tables in run.get("unlogged_changes", {}).items():
-        rows = counted(sum(tables.values()), "row")
+        left = Counter(tables)
+        for each in run.get("crashes", {}).get(cluster, ()):
+            left.subtract(each["tables"])
+        left = +left
         changed = (
-            f"{cluster} changed {rows} of {', '.join(tables)} without a log (sql_log_bin=0, ndb_restore, or a client "
-            "that does not log): later changes show it."
+            f"{cluster} changed {counted(left.total(), 'row')} of {', '.join(left)} without a log (sql_log_bin=0, "
+            "ndb_restore, or a client that does not log): later changes show it. "
         )
         if run["unlogged_followed"]:
-            follows = "Until then it is not known what a row was, and decisions on it can be open."
+            follows = "Until then it is not known what a row was, and decisions on it can be open. "
         else:
-            follows = "It is not followed: decisions and counters are those of the logs alone, and there may be more."
-        yield f"{changed} {follows} unlogged_changes/ has the rows."
+            follows = "It is not followed: decisions and counters are those of the logs alone, and there may be more. "
+        if left:
+            yield f"{changed}{follows}unlogged_changes/ has the rows."
+        elif not run["unlogged_followed"]:
+            yield f"What {cluster} lost is not followed: decisions and counters are those of the logs alone."
 
 
 def _left_open(run: Document) -> Iterator[str]:
@@ -337,7 +381,7 @@ def function_of(configuration: Document, table: str, clusters: Sequence[str] = (
 
 
 def _not_known(run: Document) -> Iterator[Table]:
-    """Yield what is never known of rows that are older than the logs."""
+    """Yield what is never known of rows that are older than the logs, or that a crash may have set back."""
     names = ("rows", "rows_in_part", "columns")
     rows = [
         (cluster, table, *(found[name] for name in names))
@@ -347,7 +391,8 @@ def _not_known(run: Document) -> Iterator[Table]:
     ]
     if rows:
         headings = ("cluster", "table", "rows that may exist", "rows known in part", "columns of these")
-        yield Table("What is not known of older rows", headings, rows, texts=2)
+        older = "" if run.get("crashes") and not run["starts_in_the_middle"] else "older "
+        yield Table(f"What is not known of {older}rows", headings, rows, texts=2)
 
 
 def _open(run: Document) -> Iterator[Table]:

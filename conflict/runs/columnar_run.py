@@ -194,6 +194,7 @@ def settle_run(
         moves=find_moves(runner, settled.job.run, settled.resolved.found.applies, progress),
         unlogged=unlogged.changes,
         unlogged_followed=unlogged.are_followed,
+        crashes=unlogged.crashes,
     )
     return resolved, settled
 

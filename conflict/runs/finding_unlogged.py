@@ -4,7 +4,7 @@ The stage that looks for rows which clusters changed without a log, in a History
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import attrs
@@ -15,6 +15,7 @@ from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.bucket import load_bucket
 from conflict.engine.columnar.unlogged_rows import UnloggedRows, find_unlogged_rows
 from conflict.engine.kernels.arrays import Bool
+from conflict.history.crashes import Crash, crashes_of
 from conflict.history.grid.epoch_files import read_summaries
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
@@ -32,12 +33,34 @@ ReadPart = tuple[LogPart, pa.Table, Manifest]
 
 
 def find_unlogged(runner: Runner, run: Run, history: Folder, part: ReadPart, progress: StageProgress) -> UnloggedRows:
-    """Return the rows that clusters changed without a log; `part`: what is read of the History."""
+    """
+    Return the rows that are not what the logs say: changed without one, or set back by a crash.
+
+    `part`: what is read of the History.
+    """
     log_part, _, manifest = part
+    crashes = _crashes(run, history, part)
     tasks = [
-        _UnloggedTask(history, bucket, manifest, run.numbers, log_part.bounds) for bucket in range(manifest.buckets)
+        _UnloggedTask(history, bucket, manifest, run.numbers, log_part.bounds, crashes)
+        for bucket in range(manifest.buckets)
     ]
-    return UnloggedRows.joined(runner(_UnloggedTask.find, tasks, partial(progress, "comparing images")))
+    found = UnloggedRows.joined(runner(_UnloggedTask.find, tasks, partial(progress, "comparing images")))
+    return found.with_crashes(crashes) if crashes else found
+
+
+def _crashes(run: Run, history: Folder, part: ReadPart) -> dict[str, list[Crash]]:
+    """Return, by cluster, where its data nodes went down in what is read of the History, as far as clocks tell."""
+    (log_part, _, manifest), found = part, dict[str, list[Crash]]()
+    for name in dict.fromkeys(each.cluster for each in run.disconnects):
+        bounds = Bounds() if log_part.bounds is None else log_part.bounds[name]
+        epochs = [
+            (each.number, each.committed or 0)
+            for each in read_summaries(history, name, manifest.batches)
+            if each.number in bounds
+        ]
+        if mine := crashes_of(run.disconnects_of(name), epochs):
+            found[name] = mine
+    return found
 
 
 # Of so many row changes, the reference engine resolves all for the sake of a few rows: a minute or two.
@@ -58,7 +81,7 @@ def followed(found: UnloggedRows, run: Run, part: ReadPart) -> UnloggedRows:
     if not found.are_followed:
         return found
     if part[2].changes <= MOST_CHANGES:
-        raise LeftToReferenceError(CareKind.UNLOGGED_DOUBTS)
+        raise LeftToReferenceError(CareKind.CRASH_DOUBTS if found.crashes else CareKind.UNLOGGED_DOUBTS)
     return attrs.evolve(found, follow=not part[0].starts_in_the_middle and not judges_transactions)
 
 
@@ -71,6 +94,7 @@ class _UnloggedTask:
     manifest: Manifest
     numbers: TableNumbers
     bounds: Mapping[str, Bounds] | None
+    crashes: Mapping[str, Sequence[Crash]]
 
     def find(self) -> UnloggedRows:
         """Return them."""
@@ -79,7 +103,7 @@ class _UnloggedTask:
             self.history, self.bucket, self.manifest, self.numbers, layouts, images=False, bounds=self.bounds
         )
         first, second = (self._updated(name) for name in self.manifest.clusters)
-        return find_unlogged_rows(bucket, (first, second), self._foreign_epochs, self.manifest.files)
+        return find_unlogged_rows(bucket, (first, second), self._foreign_epochs, self.manifest.files, self.crashes)
 
     def _updated(self, name: str) -> Bool:
         """Return the tables whose updates the log of a cluster holds as updates. Shape (tables,)."""

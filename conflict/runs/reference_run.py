@@ -327,6 +327,7 @@ def _written(
         },
         unlogged=history.unlogged,
         unlogged_followed=any(cluster.unlogged for cluster in history.clusters),
+        crashes=history.crashes,
         likely_causes=with_renames(
             [
                 *declared_types(images, run.setups.over_time),

@@ -36,7 +36,7 @@ __all__ = ["SETTLED", "settle_by_reference"]
 SETTLED = frozenset(
     (
         *(CareKind.MIDDLE_LINKS, CareKind.MIDDLE_REFRESHES, CareKind.MIDDLE_REJECTED, CareKind.MIDDLE_STOP),
-        *(CareKind.MIDDLE_FILTER, CareKind.UNLOGGED_DOUBTS),
+        *(CareKind.MIDDLE_FILTER, CareKind.UNLOGGED_DOUBTS, CareKind.CRASH_DOUBTS),
     )
 )
 _NUMBER_BYTES = 2  # of the table, before the key (docs/jobs.md, `identity`)

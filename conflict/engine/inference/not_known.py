@@ -200,6 +200,8 @@ def _possible_states(
     """
     Return the states that a row may have and that decisions can depend on; those in which it exists come first.
 
+    An insert mostly finds no row, so that comes first where nothing is sent back of a row that was there.
+
     Args:
         cluster: The applying cluster.
         row: What is known of the row.
@@ -224,7 +226,11 @@ def _possible_states(
             # These, and one between each two of them, represent all values that there are.
             values = sorted({0, HIGHEST, *brought, *(min(each + 1, HIGHEST) for each in brought)})
     states += [attrs.evolve(in_part(known, known.payloads), assumed=value) for value in values] or [known]
-    return [*states, None] if row is NOT_KNOWN else states
+    if row is not NOT_KNOWN:
+        return states
+    inserted = entries[0].change.operation is Operation.WRITE_ROW and not setup.format.as_write
+    inserted &= not judges_transactions(cluster) and not (function is not None and function.spec.refreshes)
+    return [None, *states] if inserted else [*states, None]
 
 
 def _epoch_matters(cluster: ObservedCluster, function: ConflictFunction, newest: int) -> bool:
@@ -248,7 +254,7 @@ def _agreeing(
     cluster: ObservedCluster, apply: EpochApply, entries: Sequence[LoggedChange], tried: Sequence[Tried]
 ) -> Sequence[Tried]:
     """Return the trials that agree with what the binlog shows; all, if it shows nothing or none agrees."""
-    if not cluster.shown:
+    if not cluster.shown or cluster.may_be_lost(apply, entries[0].row):
         return tried
     table, key = entries[0].row
     shown = cluster.shown_by(apply).get((table, key))

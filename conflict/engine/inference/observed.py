@@ -72,7 +72,7 @@ class ObservedCluster(ReplayedCluster):
             position (epoch, group) of the change.
         unclear: Per own epoch, the rows that its applier sent on without this log showing what it sent.
         last_unclear: Per row of these, the last such epoch: the row may have been changed here then.
-        met: Rows that were not known when an operation on them arrived.
+        met: Rows that were not known when an operation on them arrived, or that were forgotten.
     """
 
     shown: Effects = attrs.field(factory=dict)
@@ -82,6 +82,7 @@ class ObservedCluster(ReplayedCluster):
     last_unclear: dict[RowKey, int] = attrs.field(factory=dict)
     met: set[RowKey] = attrs.field(factory=set)
     _unlogged: dict[Position, list[UnloggedChange]] = attrs.field(factory=dict)
+    _kept: dict[Position, dict[RowKey, Row | None]] = attrs.field(factory=dict)
     _applied_at: deque[Position] = attrs.field(factory=lambda: deque([START] * OVERLAPPING, OVERLAPPING))
 
     def __attrs_post_init__(self) -> None:
@@ -90,6 +91,9 @@ class ObservedCluster(ReplayedCluster):
         self.foreign_keys.update(self.store.rows, self.store)
         for each in self.cluster.unlogged:
             self._unlogged.setdefault(each.after, []).append(each)
+            if each.kept is not None:
+                self._kept.setdefault(each.kept, {})[each.table, each.key] = None
+        self._keep(START)
 
     @property
     def known_transactions(self) -> KnownTransactions | None:
@@ -111,14 +115,27 @@ class ObservedCluster(ReplayedCluster):
         self.forget_unlogged((transaction.epoch, transaction.group))
 
     def forget_unlogged(self, position: Position) -> None:
-        """Forget the rows that were changed without a log after an own position, which the log does not show sooner."""
+        """Take rows back that were changed without a log, or by a crash, after an own position: to what is known."""
         for each in self._unlogged.pop(position, ()):
             row = each.table, each.key
-            self.store.put(row, NOT_KNOWN)
+            self.store.put(row, NOT_KNOWN if each.kept is None else self._kept[each.kept][row])
             self.last_unclear[row] = each.shown[0]
+            self.met.add(row)
             self.unique_keys.update({row}, self.store)
             self.foreign_keys.update({row}, self.store)
         self.store.commit()
+        self._keep(position)
+
+    def may_be_lost(self, apply: EpochApply, row: RowKey) -> bool:
+        """Whether a crash may have taken what an epoch apply did to a row, before its log had it."""
+        place = apply.epoch, apply.group
+        lost = (each for each in self.cluster.unlogged if each.kind.by_crash and (each.table, each.key) == row)
+        return not apply.traced and any(each.after <= place <= each.shown for each in lost)
+
+    def _keep(self, position: Position) -> None:
+        """Keep rows as they stand at an own position, to which a crash takes them back."""
+        kept = self._kept.get(position, {})
+        kept.update({row: self.store.get(row) for row in kept})
 
     def make(self, change: RowChange, transaction: Transaction) -> None:
         """Make a change of an own transaction."""

@@ -44,7 +44,7 @@ class LoggedEpochs:
         file: Number of the file that holds each. int32.
         start: Where its transaction begins in the file. int64.
         stop: Where its transaction ends. int64.
-        content: Digest of its row events. uint64.
+        content: Digest of its row events, those of ``mysql.ndb_apply_status`` aside; 0 if there are none. uint64.
         whole: Whether all files could be read to their ends.
         incidents: How many epochs stand before each of its incidents.
         gaps: How many epochs stand before each place where a file is missing, as their numbers tell.
@@ -65,8 +65,8 @@ class LoggedEpochs:
         return len(self.number)
 
     def has_epochs_of(self, other: LoggedEpochs) -> bool:
-        """Whether both hold an epoch."""
-        return len(np.intersect1d(self.number, other.number)) > 0
+        """Whether both hold an epoch in which one of them has changes: empty epochs are alike in all clusters."""
+        return len(self._same(other)) > 0
 
     def ends_with(self, epoch: int) -> bool:
         """Whether an epoch is its last one."""
@@ -84,10 +84,16 @@ class LoggedEpochs:
         return any(places[0] < each <= places[1] for each in (*self.incidents, *self.gaps))
 
     def shares_changes(self, other: LoggedEpochs) -> bool:
-        """Whether both are logs of one cluster: most epochs that both hold have the same changes."""
+        """Whether both are logs of one cluster: most epochs that both hold, empty ones aside, have the same changes."""
+        same = self._same(other)
+        return 2 * int(same.sum()) > len(same)
+
+    def _same(self, other: LoggedEpochs) -> npt.NDArray[np.bool_]:
+        """Return, of each epoch that both hold and in which one has changes, whether these are the same."""
         _, mine, theirs = np.intersect1d(self.number, other.number, return_indices=True)
-        same = int((self.content[mine] == other.content[theirs]).sum())
-        return 2 * same > len(mine)
+        mine, theirs = self.content[mine], other.content[theirs]
+        same: npt.NDArray[np.bool_] = (mine == theirs)[(mine != 0) | (theirs != 0)]
+        return same
 
     def differing(self, other: LoggedEpochs) -> npt.NDArray[np.uint64]:
         """Return the epochs that both hold, with other changes."""

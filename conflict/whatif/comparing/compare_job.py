@@ -110,9 +110,12 @@ def left_out_of(run: Run, resolved: ResolvedRun, common: ResolveRun) -> tuple[st
         if table in common.manifest.types
     ]
     for name, changes in resolved.unlogged.items():
-        tables = listed(sorted({names(name, each.table) for each in changes}))
-        rows = counted(len({(each.table, each.key) for each in changes}), "row")
-        found.append(f"{rows} of {tables}: {name} changed them without a log")
+        for by_crash, why in ((False, "changed them without a log"), (True, "lost changes of them in a crash")):
+            mine = [each for each in changes if each.kind.by_crash is by_crash]
+            if mine:
+                tables = listed(sorted({names(name, each.table) for each in mine}))
+                rows = counted(len({(each.table, each.key) for each in mine}), "row")
+                found.append(f"{rows} of {tables}: {name} {why}")
     if found and resolved.starts:
         message = f"the logs start in the middle, and rows cannot be compared: {'; '.join(found)}"
         raise NotBuiltError(message)

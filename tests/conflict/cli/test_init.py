@@ -60,7 +60,7 @@ def test_the_engine_is_chosen_and_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("case", "engine", "code"),
     [
-        ("epoch2/rule_roles_swapped_midway_type7", "reference", ExitCode.CONTRADICTED),
+        ("epoch2/rule_roles_swapped_midway_type7", "reference", ExitCode.DONE),
         ("max/foreign_key_cascade_type7", "local", ExitCode.DONE),
         ("max/ddl_truncate_type7", "local", ExitCode.DONE),
     ],

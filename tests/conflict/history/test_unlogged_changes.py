@@ -25,7 +25,7 @@ from conflict.history.model import UnloggedChange, UnloggedKind
 from conflict.history.reading import read_clusters
 from conflict.history.run import Run
 from conflict.history.timeline import Position
-from conflict.history.unlogged_changes import MISSING, LoggedState, unlogged_changes, unlogged_of_row
+from conflict.history.unlogged_changes import MISSING, LoggedState, logged_states, unlogged_changes, unlogged_of_row
 from conflict.pipeline import ENGINES
 from conflict.result import Result
 from conflict.results.careful import LeftToReferenceError
@@ -175,7 +175,7 @@ def test_both_readers_find_the_same(path: Path, tmp_path: Path) -> None:
         scalar: dict[str, set[UnloggedChange]] = {}
         for name, reading in readings.items():
             others = [other.epochs for peer, other in readings.items() if peer != name]
-            changes = set(unlogged_changes(reading.epochs, others, reading.changes))
+            changes = set(unlogged_changes(logged_states(reading.epochs, others), reading.changes))
             if changes:
                 scalar[name] = changes
         changes = columnar(run, tmp_path / f"h{number}").changes

@@ -77,6 +77,15 @@ def test_no_change_in_the_binlog_tells_that_the_update_was_rejected() -> None:
     assert result.clusters["B"].counters["Ndb_conflict_fn_max"] == 1
 
 
+def test_an_insert_that_cannot_be_told_counts_as_no_conflict() -> None:
+    """B's binlog shows one change of A's insert and update: either it had no row, or it rejected the insert alone."""
+    result = run("A:i1=5@5 A:u1=5>9@5 B:<5@15", setups(MAX, MAX), {"B": {(15, 0): {1: Effect.CHANGED}}})
+    assert outcomes(result, "B")[0] == (Verdict.CANNOT_TELL, Cause.NONE)
+    (undecided,) = result.clusters["B"].undecided
+    assert {each.cause for each in undecided.candidates} == {Cause.NONE, Cause.ROW_ALREADY_EXISTS}
+    assert result.clusters["B"].counters["Ndb_conflict_fn_max"] == 0
+
+
 def test_a_before_image_tells_the_row() -> None:
     """B updates its row itself: x was 8 and is 9, v stays 3."""
     result = run("B:u1=8/3>9/3@15 A:u1=5>7@5 B:<5@16", setups(MAX, MAX))
