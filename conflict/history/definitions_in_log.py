@@ -184,6 +184,19 @@ class ClusterLog:
         return full_name(self.names.run_database(self.cluster.name, database), name)
 
     @property
+    def undefined_tables(self) -> frozenset[str]:
+        """The run's names of the tables that it changes and that no schema and no statement defines."""
+        kinds = (NoteKind.NOT_READ, NoteKind.TAKEN)
+        named = (self.run_name(note.table) for note in self.notes if note.what in kinds)
+        return frozenset(name for name in named if name is not None)
+
+    @property
+    def logged_tables(self) -> frozenset[str]:
+        """The run's names of the tables that it changes."""
+        named = (self.run_name(full_name(*each)) for each in self.logged)
+        return frozenset(name for name in named if name is not None)
+
+    @property
     def known(self) -> bool:
         """Whether any table is known at any time."""
         return bool(self.start.tables or self.steps)
