@@ -233,8 +233,7 @@ class ClusterLog:
             after, steps = self._unfollowed(item, current, item.statement.shown_in(error))
         changed = next((each.before for each in steps if self._brings_unknown_rows(each)), None)
         if changed is not None:
-            error = SchemaError(_CHANGED_ELSEWHERE, table=changed.full_name)
-            after, steps = self._unfollowed(item, current, error)
+            after, steps = self._unfollowed(item, current, SchemaError(_CHANGED_ELSEWHERE, table=changed.full_name))
         named = tuple(self._as_logged(each) for each in steps)
         if named != steps:
             steps, after = named, attrs.evolve(after, tables=current.with_steps(named).tables)

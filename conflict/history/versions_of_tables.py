@@ -204,6 +204,7 @@ def _definitions(
             moment.touched,
             moment.copied,
             moment.renewed,
+            commits=bool(moment.copied) or moment.logged.statement.words().accept("TRUNCATE"),
         )
         for moment, after in zip(moments[1:], made[1:], strict=True)
         if moment.logged is not None
