@@ -77,6 +77,7 @@ class DefinitionStep:
         touched: The History tables that it changed.
         copied: Those of them whose rows were copied into a new table.
         renewed: The History tables that the server opened as new ones: all that it changed other than online.
+        commits: Whether it commits a transaction of NDB, as TRUNCATE does and an ALTER that copies a table.
     """
 
     file: str
@@ -88,6 +89,7 @@ class DefinitionStep:
     touched: tuple[str, ...] = ()
     copied: tuple[str, ...] = ()
     renewed: tuple[str, ...] = ()
+    commits: bool = False
 
 
 @attrs.frozen(eq=False)

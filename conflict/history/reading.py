@@ -22,7 +22,7 @@ from conflict.history.roles import RoleChange, ShownChange, possible_changes, sh
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import Barrier, ClusterHints, place_applies, set_back
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
-from conflict.history.scheduling.servers import of_clusters, with_restarts, with_servers
+from conflict.history.scheduling.servers import of_clusters, with_restarts, with_servers, with_statements
 from conflict.history.scheduling.start import (
     bounds_of,
     certain_applies,
@@ -100,6 +100,7 @@ def read_cluster(cluster: ClusterConfiguration, run: Run) -> ClusterReading:
         moment=None if definitions is None else definitions.start,
         without_key=True,
         databases=run.databases.of(cluster.name),
+        statements=run.statements,
     )
     reading = ClusterReading(cluster, layouts=reader.layouts, changes=reader.changes)
     try:
@@ -382,6 +383,7 @@ def schedule_of(
             barriers=_barriers(cluster, source, summaries[cluster.name], changes or {}),
         )
         own = with_restarts(with_servers(placed, cluster, source, summaries), cluster.server_id, restarts)
+        own = with_statements(own, (changes or {}).get(cluster.name, ()))
         applies, assumed = [*applies, own], assumed + open_places
     return applies, assumed
 
