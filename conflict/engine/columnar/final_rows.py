@@ -80,7 +80,7 @@ def count_differing(result: BucketResult, table: int) -> int | None:
     if (first & second).any():
         return None
     alone = first ^ second
-    if result.older is not None:
+    if result.lacks_values:
         alone &= ~result.may_be_missing.any(axis=0) & (result.columns_not_known == 0).all(axis=0)
     return int(alone.sum())
 
@@ -170,11 +170,11 @@ def declared_table(result: BucketResult, reader: ImageReader, table: int) -> Fin
                 columns[place] = values.all_rows()
             found.append(columns)
             rows = pa.table(list(columns.values()), schema=schemas[side])
-            parts[side].append(rows.filter(pa.array(keys.exists[side])))
+            parts[side].append(rows.filter(pa.array(keys.known[side])))
         unlike = np.zeros(len(keys.unlike), np.bool_)
         for place in common:
             unlike |= ~_same_values(*(side[place] for side in found))
-        differing += keys.alone + int((unlike & keys.exists.all(axis=0)).sum())
+        differing += keys.alone + int((unlike & keys.known.all(axis=0)).sum())
     return _joined(result, table, parts, differing)
 
 

@@ -202,8 +202,10 @@ def _complete_result(cluster: ReplayedCluster, rows: Mapping[RowKey, tuple[Value
 
 
 def columns_not_known(row: Row, table: Table) -> int:
-    """Return how many stored columns of a row are not known."""
-    return len(row.lacking(place for place, column in enumerate(table.columns) if column.generated != "virtual"))
+    """Return how many stored columns of a row are not known: nothing showed them, or the server computed them."""
+    stored = {place: column for place, column in enumerate(table.columns) if column.generated != "virtual"}
+    computed = {place for place, column in stored.items() if column.is_computed and place not in row.payloads}
+    return len(row.lacking(stored) | computed)
 
 
 def _value(payloads: Mapping[int, bytes | None], layout: RowLayout, ordinal: int, column: Column) -> Value:

@@ -1,0 +1,331 @@
+"""
+What ALTER TABLE makes of the values that a table holds. Computes docs/definitions.md, "What a statement does".
+
+A new column gets its default, and a column of another type the value that the server converts. A value is given only
+where it is surely the server's: where an expression, the time, or a rule that is not known here decides, and where the
+server would have refused the statement, it is `NOT_KNOWN`. That is neither NULL nor absent.
+
+Source: what a MySQL 9.7 server did with every pair of types (`tests/recordings/definitions/altered_values.json.xz`);
+MySQL manual, "Data Type Default Values", "Server SQL Modes".
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
+from enum import Enum
+from typing import Final, TypeAlias
+
+import attrs
+
+from ndb_formats.errors import FormatError
+from ndb_formats.schema.default_values import implied_value, zero_value
+from ndb_formats.schema.session import SqlMode
+from ndb_formats.schema.tables import BLOB_TYPES, Column
+from ndb_formats.types.charsets import encode_text
+from ndb_formats.types.values import Value
+
+
+class NotKnown(Enum):
+    """The type of `NOT_KNOWN`; an enum, so that it survives pickling with its identity."""
+
+    NOT_KNOWN = "not known"
+
+    def __repr__(self) -> str:
+        return "NOT_KNOWN"
+
+
+NOT_KNOWN: Final = NotKnown.NOT_KNOWN
+KnownValue: TypeAlias = Value | NotKnown
+
+_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_MOMENTS = frozenset({"date", "time", "datetime", "timestamp"})
+_EXACT = Context(prec=100)
+# Most bytes of the types that declare no length.
+_MOST = {
+    **dict.fromkeys(("tinytext", "tinyblob"), (1 << 8) - 1),
+    **dict.fromkeys(("text", "blob"), (1 << 16) - 1),
+    **dict.fromkeys(("mediumtext", "mediumblob"), (1 << 24) - 1),
+    **dict.fromkeys(("longtext", "longblob"), (1 << 32) - 1),
+}
+
+
+@attrs.frozen
+class _Fitted:
+    """A value in its new type, and whether strict mode refuses it because it did not fit."""
+
+    value: Value
+    refused: bool = False
+
+
+def added_value(column: Column) -> KnownValue:
+    """
+    Return what rows have in a column that a statement adds: its default, the zero of its type, or NULL.
+
+    A default that the server computes, a generated column and a number that it counts are not known. An ENUM without a
+    default that may not be NULL has its first member.
+    """
+    if column.is_computed:
+        return NOT_KNOWN
+    value = implied_value(column)
+    if value is None or column.type not in ("enum", "json", "geometry", "vector"):
+        return value
+    if column.type != "enum":
+        return NOT_KNOWN
+    return value or (column.members[0] if column.members else NOT_KNOWN)
+
+
+def keeps_values(before: Column, after: Column, mode: SqlMode) -> bool:
+    """
+    Whether a column of a new definition holds every value that it held, in the same form.
+
+    In strict mode, integers and texts can also get a narrower type: a value that does not fit refuses the statement.
+    """
+    if before.nullable and not after.nullable and not mode.strict:
+        return False
+    if after.generated is not None and (before.generated, before.expression) != (after.generated, after.expression):
+        return False
+    if type_of(before) == type_of(after):
+        return True
+    if before.unsigned != after.unsigned or before.charset != after.charset or before.members or after.members:
+        return False
+    if before.type in _BITS and after.type in _BITS:
+        return mode.strict or _BITS[before.type] <= _BITS[after.type]
+    if before.type in _TEXTS and after.type in _TEXTS:
+        # CHAR has no blanks at the end.
+        same = "char" not in (before.type, after.type) or before.type == after.type
+        return same and (mode.strict or _room(before) <= _room(after))
+    wide = before.type in _BYTES and after.type in _BYTES and "binary" not in (before.type, after.type)
+    return wide and (mode.strict or _room(before) <= _room(after))
+
+
+def altered_value(value: Value, before: Column, after: Column, mode: SqlMode) -> KnownValue:
+    """
+    Return what a statement makes of a value that a column holds.
+
+    Args:
+        value: The value.
+        before: The column that holds it.
+        after: The column afterwards.
+        mode: ``sql_mode`` of the statement.
+    """
+    if after.generated is not None:
+        kept = (before.generated, before.expression, type_of(before)) == (
+            after.generated,
+            after.expression,
+            type_of(after),
+        )
+        return value if kept else NOT_KNOWN
+    if value is None:
+        return _of_null(after, mode)
+    if type_of(before) == type_of(after):
+        return value
+    try:
+        found = _converted(value, before, after, mode)
+    except (FormatError, ValueError, ArithmeticError, KeyError):
+        return NOT_KNOWN
+    if isinstance(found, NotKnown):
+        return found
+    return NOT_KNOWN if found.refused and mode.strict else found.value
+
+
+def _of_null(after: Column, mode: SqlMode) -> KnownValue:
+    if after.nullable:
+        return None
+    if mode.strict or after.type in ("json", "geometry", "vector", "timestamp"):
+        return NOT_KNOWN
+    return zero_value(after)
+
+
+def type_of(column: Column) -> tuple[object, ...]:
+    """Return what makes the type of a column's values; defaults of lengths are filled in, and widths for display not."""
+    length, scale = column.length, column.scale
+    if column.type in _BITS or column.type == "year" or (column.type in ("float", "double") and scale is None):
+        length = None
+    elif column.type == "decimal":
+        length, scale = length or 10, scale or 0
+    elif column.type in ("char", "binary", "bit"):
+        length = length or 1
+    elif column.type in _MOMENTS:
+        length = length or 0
+    return column.type, length, scale, column.unsigned, column.charset, column.members, column.geometry
+
+
+def _room(column: Column) -> int:
+    """Return how many characters or bytes fit into a column; of a text without a length, how many for certain."""
+    return _MOST[column.type] if column.type in _MOST else column.length or (1 if column.type == "char" else 0)
+
+
+def _converted(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
+    """Return a value that is not NULL in another type."""
+    for kinds, convert in _TARGETS:
+        if after.type in kinds:
+            return convert(value, before, after, mode)
+    return NOT_KNOWN
+
+
+def _number(value: Value, before: Column) -> tuple[Decimal, bool] | NotKnown:
+    """Return the exact number that a value is, and whether it is one as a whole; a float has none that is exact."""
+    if before.type in _BITS or before.type in ("bit", "year"):
+        assert isinstance(value, int)
+        return Decimal(value), True
+    if before.type == "decimal":
+        assert isinstance(value, Decimal)
+        return value, True
+    if before.type in ("enum", "set") and isinstance(value, str):
+        return Decimal(_member_number(value, before)), True
+    return NOT_KNOWN
+
+
+def _member_number(value: str, column: Column) -> int:
+    """Return the number of a member of an ENUM, or the bits of a SET."""
+    if column.type == "enum":
+        return column.members.index(value) + 1 if value in column.members else 0
+    return sum(1 << column.members.index(each) for each in value.split(",") if each)
+
+
+def _to_integer(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
+    del mode
+    found = _number(value, before)
+    if isinstance(found, NotKnown):
+        return found
+    number, whole = found
+    rounded = int(number.quantize(Decimal(1), ROUND_HALF_UP, _EXACT))
+    bits = _BITS[after.type]
+    least, most = (0, (1 << bits) - 1) if after.unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
+    fitted = min(max(rounded, least), most)
+    return _Fitted(fitted, not whole or fitted != rounded)
+
+
+def _to_decimal(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
+    del mode
+    found = _number(value, before)
+    if isinstance(found, NotKnown):
+        return found
+    number, whole = found
+    unit = Decimal(1).scaleb(-(after.scale or 0))
+    rounded = number.quantize(unit, ROUND_HALF_UP, _EXACT)
+    most = Decimal(10 ** (after.length or 10) - 1).scaleb(-(after.scale or 0), _EXACT)
+    fitted = min(max(rounded, Decimal(0) * unit if after.unsigned else -most), most)
+    return _Fitted(fitted if fitted else abs(fitted), not whole or fitted != rounded)
+
+
+def _to_float(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
+    del mode
+    if after.scale is not None:
+        return NOT_KNOWN
+    if before.type in ("float", "double"):
+        assert isinstance(value, float)
+        number = value
+    else:
+        found = _number(value, before)
+        if isinstance(found, NotKnown):
+            return found
+        number = float(found[0])
+    if after.unsigned and number < 0:
+        return _Fitted(0.0, refused=True)
+    if after.type == "double":
+        return _Fitted(number)
+    if abs(number) > _MOST_FLOAT:
+        return NOT_KNOWN
+    return _Fitted(struct.unpack("<f", struct.pack("<f", number))[0])
+
+
+_MOST_FLOAT = 3.4028234663852886e38
+
+
+def _to_text(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
+    text = _text(value, before, mode)
+    if isinstance(text, NotKnown):
+        return text
+    assert after.charset is not None
+    room = after.length if after.type in ("char", "varchar") else None
+    lost = False
+    shown = ""
+    for letter in text:
+        try:
+            encode_text(letter, after.charset)
+            shown += letter
+        except (FormatError, UnicodeError):
+            shown, lost = shown + "?", True
+    fitted = shown
+    if room is not None:
+        fitted = shown[:room]
+    elif len(encode_text(shown, after.charset)) > _MOST[after.type]:
+        return NOT_KNOWN
+    cut = shown[len(fitted) :].strip(" ") != "" if after.type in ("char", "varchar") else False
+    if after.type == "char":
+        fitted = fitted.rstrip(" ")
+    return _Fitted(fitted, lost or cut)
+
+
+def _text(value: Value, before: Column, mode: SqlMode) -> str | NotKnown:
+    """Return a value as the server prints it."""
+    if before.type in _BITS:
+        return str(value)
+    if before.type == "year":
+        return f"{value:04d}"
+    if before.type == "decimal":
+        return f"{value:f}"
+    if before.type in _TEXTS and mode & SqlMode.PAD_CHAR_TO_FULL_LENGTH and before.type == "char":
+        return NOT_KNOWN
+    if isinstance(value, str) and (
+        before.type in _TEXTS or before.members or before.type in ("date", "time", "datetime")
+    ):
+        return value
+    return NOT_KNOWN
+
+
+def _to_bytes(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
+    if before.type in _BYTES:
+        assert isinstance(value, bytes)
+        data = value
+    else:
+        text = _text(value, before, mode)
+        if isinstance(text, NotKnown):
+            return text
+        data = encode_text(text, before.charset or "latin1")
+    fitted = data[: _room(after)]
+    refused = len(fitted) < len(data)
+    return _Fitted(fitted.ljust(after.length or 0, b"\0") if after.type == "binary" else fitted, refused)
+
+
+def _to_member(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
+    del mode
+    if before.type not in ("enum", "set") or before.charset != after.charset or not isinstance(value, str):
+        return NOT_KNOWN
+    if after.type == "enum":
+        return _Fitted(value if value in after.members else "", value not in after.members)
+    wanted = [each for each in value.split(",") if each]
+    kept = [each for each in after.members if each in wanted]
+    return _Fitted(",".join(kept), len(kept) < len(wanted))
+
+
+def _to_bit(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
+    del mode
+    if before.type != "bit":
+        return NOT_KNOWN
+    assert isinstance(value, int)
+    most = (1 << (after.length or 1)) - 1
+    return _Fitted(min(value, most), value > most)
+
+
+def _to_moment(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
+    del value, before, after, mode
+    return NOT_KNOWN
+
+
+_Convert = Callable[[Value, Column, Column, SqlMode], "_Fitted | NotKnown"]
+_TARGETS: tuple[tuple[frozenset[str], _Convert], ...] = (
+    (frozenset(_BITS), _to_integer),
+    (frozenset({"decimal"}), _to_decimal),
+    (frozenset({"float", "double"}), _to_float),
+    (_TEXTS, _to_text),
+    (_BYTES, _to_bytes),
+    (frozenset({"enum", "set"}), _to_member),
+    (frozenset({"bit"}), _to_bit),
+    (_MOMENTS, _to_moment),
+)
