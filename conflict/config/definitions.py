@@ -15,7 +15,7 @@ import attrs
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout
-from ndb_formats.schema.session import SqlMode
+from ndb_formats.schema.session import NO_MODE, SqlMode
 from ndb_formats.schema.tables import Column, Table
 
 __all__ = ["AlteredColumn", "ClusterDefinitions", "DefinitionStep", "Moment", "TableVersion"]
@@ -80,7 +80,7 @@ class AlteredColumn:
     after: Column
     source: int | None = None
     before: Column | None = None
-    mode: SqlMode = SqlMode(0)
+    mode: SqlMode = NO_MODE
 
 
 @attrs.frozen(eq=False)

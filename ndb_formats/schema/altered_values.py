@@ -22,7 +22,7 @@ import attrs
 from ndb_formats.errors import FormatError
 from ndb_formats.schema.default_values import implied_value, zero_value
 from ndb_formats.schema.session import SqlMode
-from ndb_formats.schema.tables import BLOB_TYPES, Column
+from ndb_formats.schema.tables import Column
 from ndb_formats.types.charsets import encode_text
 from ndb_formats.types.values import Value
 
@@ -42,6 +42,7 @@ KnownValue: TypeAlias = Value | NotKnown
 _BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 _BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_FLOATS = frozenset({"float", "double"})
 _MOMENTS = frozenset({"date", "time", "datetime", "timestamp"})
 _EXACT = Context(prec=100)
 # Most bytes of the types that declare no length.
@@ -141,7 +142,7 @@ def _of_null(after: Column, mode: SqlMode) -> KnownValue:
 
 
 def type_of(column: Column) -> tuple[object, ...]:
-    """Return what makes the type of a column's values; defaults of lengths are filled in, and widths for display not."""
+    """Return what makes the type of a column's values, with lengths that are not declared; widths for display do not."""
     length, scale = column.length, column.scale
     if column.type in _BITS or column.type == "year" or (column.type in ("float", "double") and scale is None):
         length = None
@@ -156,7 +157,7 @@ def type_of(column: Column) -> tuple[object, ...]:
 
 def _room(column: Column) -> int:
     """Return how many characters or bytes fit into a column; of a text without a length, how many for certain."""
-    return _MOST[column.type] if column.type in _MOST else column.length or (1 if column.type == "char" else 0)
+    return _MOST.get(column.type, column.length or (1 if column.type == "char" else 0))
 
 
 def _converted(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
@@ -168,13 +169,15 @@ def _converted(value: Value, before: Column, after: Column, mode: SqlMode) -> _F
 
 
 def _number(value: Value, before: Column) -> tuple[Decimal, bool] | NotKnown:
-    """Return the exact number that a value is, and whether it is one as a whole; a float has none that is exact."""
+    """Return the number that a value is, and whether it is one as a whole; a float is its shortest decimal text."""
     if before.type in _BITS or before.type in ("bit", "year"):
         assert isinstance(value, int)
         return Decimal(value), True
     if before.type == "decimal":
         assert isinstance(value, Decimal)
         return value, True
+    if before.type in _FLOATS:
+        return Decimal(repr(value)), True
     if before.type in ("enum", "set") and isinstance(value, str):
         return Decimal(_member_number(value, before)), True
     return NOT_KNOWN
@@ -193,11 +196,32 @@ def _to_integer(value: Value, before: Column, after: Column, mode: SqlMode) -> _
     if isinstance(found, NotKnown):
         return found
     number, whole = found
-    rounded = int(number.quantize(Decimal(1), ROUND_HALF_UP, _EXACT))
-    bits = _BITS[after.type]
+    rounded, bits = _whole(number, before), _BITS[after.type]
     least, most = (0, (1 << bits) - 1) if after.unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
+    if before.type in _FLOATS:
+        most = min(most, (1 << 63) - 1)  # through a signed number
     fitted = min(max(rounded, least), most)
     return _Fitted(fitted, not whole or fitted != rounded)
+
+
+def _whole(number: Decimal, before: Column) -> int:
+    """Return a number as a whole one: a half of a float goes to the even one, any other away from zero."""
+    rounding = ROUND_HALF_EVEN if before.type in _FLOATS else ROUND_HALF_UP
+    return int(number.to_integral_value(rounding, _EXACT))
+
+
+def _to_year(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
+    del after, mode
+    if before.type not in _BITS:
+        return NOT_KNOWN
+    assert isinstance(value, int)
+    if 0 < value < _CENTURY:
+        return _Fitted(value + (2000 if value < _FIRST_OF_1900 else 1900))
+    fits = value == 0 or value in _YEARS
+    return _Fitted(value if fits else 0, not fits)
+
+
+_CENTURY, _FIRST_OF_1900, _YEARS = 100, 70, range(1901, 2156)
 
 
 def _to_decimal(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
@@ -210,14 +234,14 @@ def _to_decimal(value: Value, before: Column, after: Column, mode: SqlMode) -> _
     rounded = number.quantize(unit, ROUND_HALF_UP, _EXACT)
     most = Decimal(10 ** (after.length or 10) - 1).scaleb(-(after.scale or 0), _EXACT)
     fitted = min(max(rounded, Decimal(0) * unit if after.unsigned else -most), most)
-    return _Fitted(fitted if fitted else abs(fitted), not whole or fitted != rounded)
+    return _Fitted(fitted or abs(fitted), not whole or fitted != rounded)
 
 
 def _to_float(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
     del mode
     if after.scale is not None:
         return NOT_KNOWN
-    if before.type in ("float", "double"):
+    if before.type in _FLOATS:
         assert isinstance(value, float)
         number = value
     else:
@@ -270,6 +294,8 @@ def _text(value: Value, before: Column, mode: SqlMode) -> str | NotKnown:
         return f"{value:04d}"
     if before.type == "decimal":
         return f"{value:f}"
+    if before.type in _FLOATS and before.scale is None and isinstance(value, float):
+        return _float_text(value, before)
     if before.type in _TEXTS and mode & SqlMode.PAD_CHAR_TO_FULL_LENGTH and before.type == "char":
         return NOT_KNOWN
     if isinstance(value, str) and (
@@ -277,6 +303,23 @@ def _text(value: Value, before: Column, mode: SqlMode) -> str | NotKnown:
     ):
         return value
     return NOT_KNOWN
+
+
+def _float_text(value: float, before: Column) -> str | NotKnown:
+    """Return a float as the server prints it: of FLOAT six digits; very large and small ones are not known here."""
+    number = Decimal(repr(value))
+    if before.type == "float" and number:
+        unit = Decimal(1).scaleb(number.adjusted() - 5)
+        number = number.quantize(unit, ROUND_HALF_EVEN, _EXACT)
+    if not number:
+        return "0" if struct.pack("<d", value) == bytes(8) else NOT_KNOWN
+    if not _SHORTEST <= abs(number) < _LONGEST:
+        return NOT_KNOWN
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+_SHORTEST, _LONGEST = Decimal("1e-5"), Decimal("1e15")
 
 
 def _to_bytes(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
@@ -295,6 +338,9 @@ def _to_bytes(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fi
 
 def _to_member(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
     del mode
+    if before.type in _BITS and after.type == "enum" and isinstance(value, int):
+        fits = 0 <= value <= len(after.members)
+        return _Fitted(("", *after.members)[value] if fits else "", not fits)
     if before.type not in ("enum", "set") or before.charset != after.charset or not isinstance(value, str):
         return NOT_KNOWN
     if after.type == "enum":
@@ -306,11 +352,12 @@ def _to_member(value: Value, before: Column, after: Column, mode: SqlMode) -> _F
 
 def _to_bit(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
     del mode
-    if before.type != "bit":
+    found = _number(value, before)
+    if isinstance(found, NotKnown) or before.members:
         return NOT_KNOWN
-    assert isinstance(value, int)
-    most = (1 << (after.length or 1)) - 1
-    return _Fitted(min(value, most), value > most)
+    number, most = _whole(found[0], before), (1 << (after.length or 1)) - 1
+    fits = 0 <= number <= most
+    return _Fitted(number if fits else most, not fits)
 
 
 def _to_moment(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
@@ -321,6 +368,7 @@ def _to_moment(value: Value, before: Column, after: Column, mode: SqlMode) -> _F
 _Convert = Callable[[Value, Column, Column, SqlMode], "_Fitted | NotKnown"]
 _TARGETS: tuple[tuple[frozenset[str], _Convert], ...] = (
     (frozenset(_BITS), _to_integer),
+    (frozenset({"year"}), _to_year),
     (frozenset({"decimal"}), _to_decimal),
     (frozenset({"float", "double"}), _to_float),
     (_TEXTS, _to_text),

@@ -48,7 +48,7 @@ class SqlMode(IntFlag):
         return bool(self & (SqlMode.STRICT_TRANS_TABLES | SqlMode.STRICT_ALL_TABLES))
 
 
-_NO_MODE = SqlMode(0)
+NO_MODE = SqlMode(0)
 
 
 @attrs.frozen
@@ -102,7 +102,7 @@ class Session:
     """
 
     server: ServerVersion = ServerVersion()
-    sql_mode: SqlMode = _NO_MODE
+    sql_mode: SqlMode = NO_MODE
     charset: Text = ("utf8mb4", "utf8mb4_0900_ai_ci")
     server_charset: Text = ("utf8mb4", "utf8mb4_0900_ai_ci")
     collations: Mapping[str, str] = attrs.field(factory=dict)
