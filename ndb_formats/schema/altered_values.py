@@ -11,8 +11,11 @@ MySQL manual, "Data Type Default Values", "Server SQL Modes".
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
+from datetime import date as date_of
+from datetime import timedelta
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from enum import Enum
 from typing import Final, TypeAlias
@@ -23,7 +26,8 @@ from ndb_formats.errors import FormatError
 from ndb_formats.schema.default_values import implied_value, zero_value
 from ndb_formats.schema.session import SqlMode
 from ndb_formats.schema.tables import Column
-from ndb_formats.types.charsets import encode_text
+from ndb_formats.types.charsets import decode_text, encode_text
+from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.values import Value
 
 
@@ -85,8 +89,8 @@ def keeps_values(before: Column, after: Column, mode: SqlMode) -> bool:
 
     In strict mode, integers and texts can also get a narrower type: a value that does not fit refuses the statement.
     """
-    if before.nullable and not after.nullable and not mode.strict:
-        return False
+    if before.nullable and not after.nullable and (not mode.strict or after.type == "timestamp"):
+        return False  # NULL becomes the zero of the type, or the time of the statement
     if after.generated is not None and (before.generated, before.expression) != (after.generated, after.expression):
         return False
     if type_of(before) == type_of(after):
@@ -142,7 +146,7 @@ def _of_null(after: Column, mode: SqlMode) -> KnownValue:
 
 
 def type_of(column: Column) -> tuple[object, ...]:
-    """Return what makes the type of a column's values, with lengths that are not declared; widths for display do not."""
+    """Return what makes the type of a column's values, with lengths that are not declared, without display widths."""
     length, scale = column.length, column.scale
     if column.type in _BITS or column.type == "year" or (column.type in ("float", "double") and scale is None):
         length = None
@@ -173,14 +177,34 @@ def _number(value: Value, before: Column) -> tuple[Decimal, bool] | NotKnown:
     if before.type in _BITS or before.type in ("bit", "year"):
         assert isinstance(value, int)
         return Decimal(value), True
-    if before.type == "decimal":
-        assert isinstance(value, Decimal)
+    if isinstance(value, Decimal):
         return value, True
-    if before.type in _FLOATS:
-        return Decimal(repr(value)), True
-    if before.type in ("enum", "set") and isinstance(value, str):
+    if isinstance(value, float):
+        return (Decimal(repr(value)), True) if abs(value) < 1 << 63 else NOT_KNOWN
+    if not isinstance(value, str):
+        return NOT_KNOWN
+    if before.members:
         return Decimal(_member_number(value, before)), True
+    if before.type in _TEXTS:
+        return _number_at_start(value)
+    if before.type in ("date", "time", "datetime"):
+        sign = -1 if value.startswith("-") else 1
+        return sign * Decimal("".join(letter for letter in value if letter.isdecimal() or letter == ".")), True
     return NOT_KNOWN
+
+
+def _number_at_start(text: str) -> tuple[Decimal, bool] | NotKnown:
+    """Return the number at the start of a text, 0 without one, and whether it is all of the text."""
+    found = _NUMBER.match(text)
+    rest = text if found is None else text[found.end() :]
+    if (found is not None and rest and not rest.strip(" ")) or (found is None and text[:1] in _SIGNS):
+        return NOT_KNOWN
+    return Decimal(0 if found is None else found[0].strip(" ")), not rest and found is not None
+
+
+# An exponent that no type reaches is left alone.
+_NUMBER = re.compile(r" *[+-]?(?:[0-9]+(?:[.][0-9]*)?|[.][0-9]+)(?:[eE][+-]?[0-9]{1,2}(?![0-9]))?")
+_SIGNS = ("+", "-", ".", "\t", "\n")
 
 
 def _member_number(value: str, column: Column) -> int:
@@ -191,7 +215,10 @@ def _member_number(value: str, column: Column) -> int:
 
 
 def _to_integer(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
-    del mode
+    if before.type in ("time", "datetime") and before.length:
+        whole = attrs.evolve(before, length=0)
+        moment = _to_moment(value, before, whole, mode)
+        return moment if isinstance(moment, NotKnown) else _to_integer(moment.value, whole, after, mode)
     found = _number(value, before)
     if isinstance(found, NotKnown):
         return found
@@ -244,28 +271,29 @@ def _to_float(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fi
     if before.type in _FLOATS:
         assert isinstance(value, float)
         number = value
+        whole = True
     else:
         found = _number(value, before)
         if isinstance(found, NotKnown):
             return found
-        number = float(found[0])
+        number, whole = float(found[0]), found[1]
     if after.unsigned and number < 0:
         return _Fitted(0.0, refused=True)
     if after.type == "double":
-        return _Fitted(number)
+        return _Fitted(number, not whole)
     if abs(number) > _MOST_FLOAT:
         return NOT_KNOWN
-    return _Fitted(struct.unpack("<f", struct.pack("<f", number))[0])
+    return _Fitted(struct.unpack("<f", struct.pack("<f", number))[0], not whole)
 
 
 _MOST_FLOAT = 3.4028234663852886e38
 
 
 def _to_text(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
-    text = _text(value, before, mode)
+    assert after.charset is not None
+    text = _read_as(value, after.charset) if isinstance(value, bytes) else _text(value, before, mode)
     if isinstance(text, NotKnown):
         return text
-    assert after.charset is not None
     room = after.length if after.type in ("char", "varchar") else None
     lost = False
     shown = ""
@@ -296,13 +324,24 @@ def _text(value: Value, before: Column, mode: SqlMode) -> str | NotKnown:
         return f"{value:f}"
     if before.type in _FLOATS and before.scale is None and isinstance(value, float):
         return _float_text(value, before)
-    if before.type in _TEXTS and mode & SqlMode.PAD_CHAR_TO_FULL_LENGTH and before.type == "char":
+    if before.type == "char" and mode & SqlMode.PAD_CHAR_TO_FULL_LENGTH:
         return NOT_KNOWN
+    if isinstance(value, JsonDocument):
+        return value.text
     if isinstance(value, str) and (
         before.type in _TEXTS or before.members or before.type in ("date", "time", "datetime")
     ):
         return value
     return NOT_KNOWN
+
+
+def _read_as(data: bytes, charset: str) -> str | NotKnown:
+    """Return bytes as text of a character set; not known where they are none."""
+    text = decode_text(data, charset)
+    return text if _BYTE.search(text) is None else NOT_KNOWN
+
+
+_BYTE = re.compile("[\udc80-\udcff]")  # what bytes are that are no character
 
 
 def _float_text(value: float, before: Column) -> str | NotKnown:
@@ -337,17 +376,20 @@ def _to_bytes(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fi
 
 
 def _to_member(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
+    """Convert by the text of members; equality under a collation is not judged here."""
     del mode
     if before.type in _BITS and after.type == "enum" and isinstance(value, int):
         fits = 0 <= value <= len(after.members)
         return _Fitted(("", *after.members)[value] if fits else "", not fits)
-    if before.type not in ("enum", "set") or before.charset != after.charset or not isinstance(value, str):
+    if not isinstance(value, str) or not (before.members or before.type in _TEXTS):
         return NOT_KNOWN
     if after.type == "enum":
-        return _Fitted(value if value in after.members else "", value not in after.members)
+        kept_error = before.type == "enum" and value == ""
+        return _Fitted(value) if value in after.members or kept_error else NOT_KNOWN
     wanted = [each for each in value.split(",") if each]
-    kept = [each for each in after.members if each in wanted]
-    return _Fitted(",".join(kept), len(kept) < len(wanted))
+    if not set(wanted) <= set(after.members):
+        return NOT_KNOWN
+    return _Fitted(",".join(each for each in after.members if each in wanted))
 
 
 def _to_bit(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
@@ -361,8 +403,61 @@ def _to_bit(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitt
 
 
 def _to_moment(value: Value, before: Column, after: Column, mode: SqlMode) -> _Fitted | NotKnown:
-    del value, before, after, mode
-    return NOT_KNOWN
+    """Convert a date, a time or both; what depends on the time zone or on the day of the statement is not known."""
+    zoned = "timestamp" in (before.type, after.type) and before.type != after.type
+    if not isinstance(value, str) or zoned or (before.type == "time" and after.type != "time"):
+        return NOT_KNOWN
+    if before.type in _TEXTS:
+        return _of_date_text(value, after)
+    if before.type not in _MOMENTS:
+        return NOT_KNOWN
+    date, _, clock = value.rpartition(" ") if before.type != "date" else (value, "", "00:00:00")
+    if mode & SqlMode.TIME_TRUNCATE_FRACTIONAL and before.length:
+        return NOT_KNOWN
+    if after.type == "time":
+        return _Fitted(_clock_text(_microseconds(clock), after.length or 0))
+    digits = 0 if after.type == "date" else after.length or 0
+    rounded = _rounded(_microseconds(clock), digits)
+    if rounded >= _DAY:
+        date, rounded = (date_of.fromisoformat(date) + timedelta(days=1)).isoformat(), rounded - _DAY
+    return _Fitted(date if after.type == "date" else f"{date} {_clock_text(rounded, digits)}")
+
+
+def _of_date_text(value: str, after: Column) -> _Fitted | NotKnown:
+    """Return a text in the one form of a date that is surely taken, as a moment."""
+    if after.type not in ("date", "datetime") or not _DATE.fullmatch(value):
+        return NOT_KNOWN
+    date = date_of.fromisoformat(value).isoformat()
+    return _Fitted(date if after.type == "date" else f"{date} {_clock_text(0, after.length or 0)}")
+
+
+_DATE = re.compile("[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}")
+_DAY = 24 * 3600 * 1_000_000
+_LONGEST_TIME = (838 * 3600 + 59 * 60 + 59) * 1_000_000
+
+
+def _microseconds(clock: str) -> int:
+    """Return a time of day, or a TIME, as a number of microseconds."""
+    whole, _, fraction = clock.lstrip("-").partition(".")
+    hours, minutes, seconds = map(int, whole.split(":"))
+    found = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + int(fraction.ljust(6, "0"))
+    return -found if clock.startswith("-") else found
+
+
+def _rounded(microseconds: int, digits: int) -> int:
+    """Return a time with so many digits of a fraction; halves go away from zero."""
+    unit = 10 ** (6 - digits)
+    found = (abs(microseconds) + unit // 2) // unit * unit if unit > 1 else abs(microseconds)
+    return -found if microseconds < 0 else found
+
+
+def _clock_text(microseconds: int, digits: int) -> str:
+    """Return a time as text, with so many digits of a fraction."""
+    found = min(abs(_rounded(microseconds, digits)), _LONGEST_TIME)
+    seconds, fraction = divmod(found, 1_000_000)
+    sign = "-" if microseconds < 0 and found else ""
+    text = f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{text}.{fraction:06d}"[: len(text) + 1 + digits] if digits else text
 
 
 _Convert = Callable[[Value, Column, Column, SqlMode], "_Fitted | NotKnown"]

@@ -122,7 +122,7 @@ def altered_values(server: Connection, types: Iterable[str] = VALUES) -> dict[st
         `version`; and `pairs`, by type before and type afterwards: for each value its bytes before (hexadecimal; None
         is NULL), those after an ALTER without strict mode, and those after one in strict mode, or `REFUSED`.
     """
-    server.run("SET SESSION sql_log_bin=1, time_zone='+00:00'")
+    server.run("SET SESSION sql_log_bin=1, time_zone='+00:00', timestamp=1577934245")
     server.run("DROP DATABASE IF EXISTS ndb_alter")
     server.run("CREATE DATABASE ndb_alter CHARACTER SET utf8mb4")
     server.run("USE ndb_alter")
