@@ -107,7 +107,7 @@ def count_unequal(result: BucketResult, reader: ImageReader, table: int) -> int:
     Raises:
         FormatError: A value cannot be decoded.
     """
-    if any(cluster.setups[table].declared is not None for cluster in result.clusters):
+    if _is_shown_otherwise(result, table):
         differing = declared_table(result, reader, table).differing
         assert differing is not None
         return differing
@@ -132,7 +132,7 @@ def final_table(result: BucketResult, reader: ImageReader, table: int) -> FinalT
     Raises:
         FormatError: A value cannot be decoded.
     """
-    if any(cluster.setups[table].declared is not None for cluster in result.clusters):
+    if _is_shown_otherwise(result, table):
         return declared_table(result, reader, table)
     definition, numbers = result.bucket.numbers.tables[table], _present_keys(result, table)
     schema = row_schema(definition)
@@ -152,10 +152,16 @@ def final_table(result: BucketResult, reader: ImageReader, table: int) -> FinalT
     return _joined(result, table, parts, differing)
 
 
+def _is_shown_otherwise(result: BucketResult, table: int) -> bool:
+    """Whether final rows have other columns than the History table, or differ by cluster."""
+    virtual = any(column.generated == "virtual" for column in result.bucket.numbers.tables[table].columns)
+    return virtual or any(cluster.setups[table].declared is not None for cluster in result.clusters)
+
+
 def declared_table(result: BucketResult, reader: ImageReader, table: int) -> FinalTable:
     """Return the final rows of a table whose columns are not those of the History table, or differ by cluster."""
     numbers = _present_keys(result, table)
-    shown = [cluster.setups[table].shown for cluster in result.clusters]
+    shown = [cluster.setups[table].stored for cluster in result.clusters]
     schemas = [row_schema(definition) for definition, _ in shown]
     common = [place for place in shown[0][1] if place in shown[1][1]]
     parts: tuple[list[pa.Table], ...] = tuple([schema.empty_table()] for schema in schemas)

@@ -118,7 +118,7 @@ def _rows_by_key(cluster: ReplayedCluster) -> FinalRows:
     for key, row in sorted(cluster.store.rows.items()):
         if key[0] not in cluster.setups:
             continue  # the table was dropped
-        (table, places), layout = cluster.setups[key[0]].shown, cluster.layouts[key[0]]
+        (table, places), layout = cluster.setups[key[0]].stored, cluster.layouts[key[0]]
         if columns_not_known(row, cluster.setups[key[0]].table):
             continue
         columns = zip(places, table.columns, strict=True)
@@ -182,7 +182,7 @@ def common_columns(first: TableSetup | None, second: TableSetup | None) -> tuple
     """Return the ordinals on both clusters of the columns that both have."""
     if first is None or second is None:
         return [], []
-    (_, places), (_, others) = first.shown, second.shown
+    (_, places), (_, others) = first.stored, second.stored
     shared = [place for place in places if place in others]
     return [places.index(place) for place in shared], [others.index(place) for place in shared]
 

@@ -62,9 +62,10 @@ def session(status: str, server: str = "9.7.4") -> Session:
 @pytest.mark.parametrize(
     ("sql_mode", "expected"),
     [
-        (0x45A00020, SqlMode(0)),
-        (0x45A00024, SqlMode.ANSI_QUOTES),
-        (0x45B00021, SqlMode.NO_BACKSLASH_ESCAPES | SqlMode.REAL_AS_FLOAT),
+        (0x45A00020, SqlMode.STRICT_TRANS_TABLES),
+        (0x45800020, SqlMode(0)),
+        (0x45A00024, SqlMode.STRICT_TRANS_TABLES | SqlMode.ANSI_QUOTES),
+        (0x45900021, SqlMode.NO_BACKSLASH_ESCAPES | SqlMode.REAL_AS_FLOAT),
     ],
 )
 def test_sql_mode(sql_mode: int, expected: SqlMode):
