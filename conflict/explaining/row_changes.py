@@ -31,6 +31,7 @@ from conflict.history.ingestion.segments import Segment, SegmentContent, plan_se
 from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.servers import of_clusters
 from conflict.history.scheduling.summaries import Summary, summarize
+from conflict.history.statement_places import NO_STATEMENTS, StatementPlaces
 from conflict.history.timeline import DefinitionChange, RowChange
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowImage, RowLayout
@@ -189,6 +190,7 @@ def _read(run: Run, cluster: ClusterConfiguration, wanted: WantedChanges, epochs
         without_key=True,
         wanted=lambda table, transaction: table in tables or transaction in wanted.transactions,
         databases=run.databases.of(cluster.name),
+        statements=run.statements,
         last=0 if before is None else before.last_epoch,
     )
     log, texts = RowLog(cluster.name, layouts=reader.layouts), _key_texts(run, reader)
@@ -226,7 +228,7 @@ def _found(
     last = run.span.last.get(cluster.name, _NO_END)
     for segment in _segments(run, cluster):
         file, reader.server_id = str(segment.file), segment.server_id
-        found = wanted_epochs(segment, tables, numbers, rows, wanted.transactions)
+        found = wanted_epochs(segment, tables, numbers, rows, wanted.transactions, run.statements)
         ranges = ((segment.start, segment.stop),) if found is None else found.ranges
         if found is not None:
             epochs += [each for each in summaries_of(found.epochs) if each.number <= last]
@@ -314,6 +316,7 @@ def wanted_epochs(
     numbers: TableNumbers,
     rows: Mapping[str, Collection[str]],
     transactions: Collection[int],
+    statements: StatementPlaces = NO_STATEMENTS,
 ) -> WantedEpochs | None:
     """
     Find the epochs of a segment with wanted changes; None if only the scalar reader can read the segment.
@@ -324,9 +327,10 @@ def wanted_epochs(
         numbers: Their numbers.
         rows: Keys of the wanted rows as text, by table.
         transactions: Ids of the wanted transactions.
+        statements: Where the statements of the cluster's sources stand in their logs.
     """
     try:
-        content = read_columns(segment, segment.server_id, tables, numbers, _WHOLE, 0)
+        content = read_columns(segment, segment.server_id, tables, numbers, _WHOLE, 0, statements)
         found = _epochs_with(content, numbers, rows, transactions)
     except UnreadableError:
         return None

@@ -8,12 +8,13 @@ with the definition in force. Where it does not agree, the run stops reading the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from types import MappingProxyType
 
 import attrs
 
-from conflict.config.configuration import Configuration, LogPiece
+from conflict.config.configuration import ClusterConfiguration, Configuration, LogPiece
 from conflict.config.database_names import possible_renames
 from conflict.config.schema_file import what_to_give
 from conflict.errors import ConfigurationError
@@ -29,6 +30,7 @@ from conflict.history.log_pieces import ClusterPieces, pieces_of
 from conflict.history.restarts_in_logs import find_restarts
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule import HintsOf
+from conflict.history.statement_places import StatementPlaces
 from conflict.history.versions_of_tables import with_history_tables
 from conflict.rules.functions import what_was_meant
 from conflict.rules.replication_table import ReplicationRow, best_match
@@ -123,6 +125,7 @@ def make_run(
         pieces=pieces,
         restarts=restarts,
         outlines=outlines,
+        statements=reduce(or_, (_statements(each, scans[each.name]) for each in configuration.clusters)),
         renames=possible_renames(
             configuration.links.filters, {name: _column_types(scan) for name, scan in scans.items()}
         ),
@@ -186,6 +189,12 @@ def _scanned(outlines: Mapping[str, FileOutline], pieces: Sequence[LogPiece]) ->
                 known.add((item.file, item.position))
             if inside or isinstance(item, LoggedTable):
                 yield item
+
+
+def _statements(cluster: ClusterConfiguration, scan: Iterable[LogItem]) -> StatementPlaces:
+    """Return where the statements in the log of a cluster stand in those of its servers."""
+    server_ids = {str(file): server.server_id for server in cluster.servers for file in server.files}
+    return StatementPlaces.of(scan, server_ids, cluster.server_id)
 
 
 def _with_tables(configuration: Configuration, added: Sequence[Table]) -> Configuration:

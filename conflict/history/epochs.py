@@ -7,7 +7,12 @@ another server is a foreign epoch that the applier applied; every other group is
 changes are those with its own server id and without a reflect or refresh flag, outside the foreign epochs; everything
 else is consequence.
 
-Source: `docs/concepts.md`, "What an NDB binlog holds".
+A statement that an applier carries out can write `ndb_apply_status`, too, as TRUNCATE does and an ALTER that copies:
+the row has the last epoch again, or 0, and where the statement stands in the source's binlog. Such a group is no
+foreign epoch, and the rows in it are those that the statement copied.
+
+Source: `docs/concepts.md`, "What an NDB binlog holds"; for statements, `Ndb_applier::define_apply_status_operations` of
+the server.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ from conflict.config.definitions import ClusterDefinitions, Moment, TableVersion
 from conflict.errors import HistoryError
 from conflict.history.model import ReturnedEpoch
 from conflict.history.row_identities import GroupPart, GroupsWithoutIds, identities_without_key, key_of_change
+from conflict.history.statement_places import NO_STATEMENTS, StatementPlaces
 from conflict.history.timeline import LAST_GROUP, DefinitionChange, Origin, RowChange, Transaction
 from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, unpacked
 from ndb_formats.constants import APPLY_STATUS, EventType
@@ -36,7 +42,7 @@ from ndb_formats.selection import UNREAD_ROW_EVENTS, has_status_columns, is_stat
 
 __all__ = ["MICROSECONDS", "AppliedEpoch", "BinlogEpoch", "EpochReader", "disordered", "read_epochs", "read_log"]
 
-_SERVER_ID, _EPOCH, _LOG_NAME, _START_POSITION = range(4)
+_SERVER_ID, _EPOCH, _LOG_NAME, _, _END_POSITION = range(5)
 Images = tuple[RowImage | None, RowImage | None]
 _GTID_EVENTS = (EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)
 MICROSECONDS = 1_000_000  # in a second
@@ -101,6 +107,7 @@ class _Open:
 
     Attributes:
         wrong_key: Which of its changes does not fit its table's key.
+        of_statements: The groups that are of statements that the applier carried out.
         returned: As in `BinlogEpoch`, before its group is known.
         returned_by: Id of the NDB transaction that brought it back; None if ids are not logged.
     """
@@ -109,6 +116,7 @@ class _Open:
     time: int = 0
     committed: int = 0
     groups: dict[object, int] = attrs.field(factory=dict)
+    of_statements: set[int] = attrs.field(factory=set)
     without_ids: GroupsWithoutIds = attrs.field(factory=GroupsWithoutIds)
     rows: list[tuple[int, int, RowChange]] = attrs.field(factory=list)
     applied: list[AppliedEpoch] = attrs.field(factory=list)
@@ -140,6 +148,7 @@ class EpochReader:
         without_key: Whether to read tables without a primary key.
         wanted: Tells from table and transaction id whether rows are wanted; None for all. Groups count all the same.
         databases: The names in `schema` of databases that have other ones in the log.
+        statements: Where the statements of its sources stand in their logs.
     """
 
     server_id: int
@@ -152,6 +161,7 @@ class EpochReader:
     without_key: bool = False
     wanted: Callable[[str, int | None], bool] | None = None
     databases: Mapping[str, str] = attrs.field(factory=dict)
+    statements: StatementPlaces = NO_STATEMENTS
     _last: int = 0
     _maps: dict[int, TableMap] = attrs.field(factory=dict)
     _open: _Open | None = None
@@ -330,11 +340,21 @@ class EpochReader:
                 opened.number = epoch
             elif server_id != self.server_id:
                 group = opened.group_of(transaction_id, GroupPart.STATUS)
-                opened.applied.append(AppliedEpoch(group, server_id, epoch))
+                if self._is_of_statement(after, server_id, epoch):
+                    opened.of_statements.add(group)
+                else:
+                    opened.applied.append(AppliedEpoch(group, server_id, epoch))
             elif opened.compressed and opened.returned is None:
                 origin = Origin(event.file, event.position, event.payload_position, number)
                 opened.returned_by = transaction_id
                 opened.returned = ReturnedEpoch(LAST_GROUP, epoch, server_id, origin)
+
+    def _is_of_statement(self, row: RowImage, server_id: int, epoch: int) -> bool:
+        """Whether a row of `ndb_apply_status` is of a statement that the applier carried out."""
+        if epoch == 0 or not self.statements.ends or len(row.present) <= _END_POSITION:
+            return epoch == 0
+        end = int.from_bytes(row.payloads[_END_POSITION] or b"", "little")
+        return self.statements.holds(server_id, row.payloads[_LOG_NAME] or b"", end)
 
     def _layout(self, table_map: TableMap, table: Table) -> RowLayout:
         layout = layout_of(table_map, table)
@@ -356,6 +376,8 @@ def _finish(opened: _Open, number: int, server_id: int) -> BinlogEpoch:
     own: dict[int, list[RowChange]] = {}
     consequences = []
     for group, author, change in opened.rows:
+        if group in opened.of_statements:
+            continue  # the statement moved a row to a new table
         if author == server_id and not change.flags & _CONSEQUENCE and group not in applied_groups:
             own.setdefault(group, []).append(change)
         else:

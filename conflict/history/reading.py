@@ -99,6 +99,7 @@ def read_cluster(cluster: ClusterConfiguration, run: Run) -> ClusterReading:
         moment=None if definitions is None else definitions.start,
         without_key=True,
         databases=run.databases.of(cluster.name),
+        statements=run.statements,
     )
     reading = ClusterReading(cluster, layouts=reader.layouts, changes=reader.changes)
     try:

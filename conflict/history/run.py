@@ -23,6 +23,7 @@ from conflict.config.definitions import ClusterDefinitions, Moment
 from conflict.history.restarts import Restart, Restarts
 from conflict.history.scheduling.schedule import ClusterHints, HintsOf
 from conflict.history.scheduling.summaries import Summary
+from conflict.history.statement_places import NO_STATEMENTS, StatementPlaces
 from conflict.history.timeline import DefinitionChange, RowChange
 from conflict.rules.stops import Misfit
 from conflict.rules.table_setup import TableSetup, is_exceptions_table
@@ -207,6 +208,7 @@ class Run:
         renames: Databases that appliers seem to rename, although no rule says so.
         outlines: What planning needs of each file of its logs that was there, by path.
         kept_alone: By cluster, the files that its History has read and that are not given any more, if there are any.
+        statements: Where statements stand in its logs.
     """
 
     configuration: Configuration
@@ -223,6 +225,7 @@ class Run:
     renames: tuple[Rename, ...] = ()
     outlines: Mapping[str, FileOutline] = attrs.field(factory=dict, eq=False, repr=False)
     kept_alone: Mapping[str, KeptAlone] = attrs.field(factory=dict)
+    statements: StatementPlaces = attrs.field(default=NO_STATEMENTS, repr=False)
 
     @property
     def clusters(self) -> tuple[ClusterConfiguration, ...]:

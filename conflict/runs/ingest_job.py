@@ -201,6 +201,7 @@ class _Job:
                 history,
                 self.run.definitions.get(name),
                 self.run.databases.of(name),
+                self.run.statements,
             )
             for name, segments in plan.segments.items()
             for segment in segments

@@ -45,12 +45,14 @@ class ScannedStatement:
         position: Position of its event.
         server_id: Server on which it was run.
         statement: The statement.
+        stop: Position after its event, in the file that its server wrote; 0 if the event does not tell.
     """
 
     file: str
     position: int
     server_id: int
     statement: Statement
+    stop: int = attrs.field(default=0, eq=False)
 
 
 @attrs.frozen
@@ -295,7 +297,8 @@ def item_of(event: Event, *, of_ndb: bool, packed: bool) -> LogItem | None:
         return ScannedChange(event.file, event.position, kept, tables)
     statement = statement_of(query)
     if statement is not None:
-        return ScannedStatement(event.file, event.position, event.header.server_id, statement)
+        header = event.header
+        return ScannedStatement(event.file, event.position, header.server_id, statement, header.next_position)
     if query.statement[:_LONGEST_HEAD].upper().startswith(("XA COMMIT", "XA ROLLBACK", _ROLLBACK)):
         return LoggedEnd(event.file, event.position, query.statement)
     return None

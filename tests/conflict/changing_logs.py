@@ -2,7 +2,8 @@
 Random binlogs of two clusters whose definitions change: as `random_histories`, but with statements in the log.
 
 Nothing is made plausible but the definitions: the rows of an epoch have the columns that the table then has, and the
-other cluster takes a statement in its turn. The appliers leave traces, and no consequences.
+other cluster takes a statement in its turn. The appliers leave traces, and no consequences. A statement that empties or
+copies a table may leave a trace of its own, which looks like that of an epoch that was applied before.
 """
 
 from __future__ import annotations
@@ -55,10 +56,13 @@ CREATE TABLE other (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED NOT NULL, v IN
 SERVER_IDS = {"A": 1, "B": 2}
 KEY, VALUE, MORE = "k INT NOT NULL PRIMARY KEY", "x BIGINT UNSIGNED NOT NULL", "v INT"
 Columns = tuple[str, ...]  # definitions
+Tables = dict[str, Columns]
 FIRST: Columns = (KEY, VALUE, MORE)
 VALUES = (0, 1, 2, 2**63 - 1, 2**63, 2**64 - 1)
 # What a statement does; "add" is done in place, "copy" adds a column by copying the table.
 KINDS = ("add", "add", "copy", "drop column", "rename", "truncate", "drop")
+# Where statements are run: all on A, those of each table on one cluster, or on both, which then empty tables alone.
+PLACES = ("A", "each", "both")
 # (table, server id, function)
 SETTINGS = [
     [("judged", 0, "NDB$MAX(x)")],
@@ -69,6 +73,28 @@ SETTINGS = [
     [("judged", 0, "NDB$EPOCH2_TRANS()")],
     [("judged", 1, "NDB$EPOCH()"), ("judged", 2, "NDB$MAX(x)"), ("%new", 0, "NDB$MAX(x)")],
 ]
+
+
+@attrs.frozen
+class Sent:
+    """
+    A statement that the other cluster has to take.
+
+    Attributes:
+        text: The statement.
+        gone: The table that is not there any more under its name; None if there is none.
+        there: The tables that it makes or changes.
+        end: Position after it in the log.
+    """
+
+    text: str
+    gone: str | None
+    there: Tables
+    end: int
+
+    @property
+    def leaves_trace(self) -> bool:
+        return self.text.startswith("TRUNCATE") or self.text.endswith("COPY")
 
 
 @attrs.define
@@ -82,7 +108,7 @@ class Side:
         epoch: Its current epoch.
         groups: What is in that epoch: the events of each group.
         log: The whole binlog.
-        sent: What the other cluster has to take, in order: epochs, and statements with the tables after them.
+        sent: What the other cluster has to take, in order: epochs and statements.
         taken: How many of these the other one took.
         defined: Per statement in the log, how many events come before it, and the tables after it.
     """
@@ -92,7 +118,7 @@ class Side:
     epoch: int = 1
     groups: list[list[Raw]] = attrs.field(factory=list)
     log: list[Raw] = attrs.field(factory=list)
-    sent: list[int | tuple[str, dict[str, Columns]]] = attrs.field(factory=list)
+    sent: list[int | Sent] = attrs.field(factory=list)
     taken: int = 0
     defined: list[tuple[int, dict[str, Columns]]] = attrs.field(factory=list)
 
@@ -120,10 +146,19 @@ class Side:
 
     def write(self, path: Path, first: int = 0, stop: int | None = None) -> Path:
         """Write a binlog of some of the events."""
-        start = event_bytes(FORMAT_DESCRIPTION, description_body(), server_id=self.server_id)
-        content = b"".join(event_bytes(code, body, server_id=author) for code, author, body in self.log[first:stop])
-        path.write_bytes(MAGIC + start + content)
+        path.write_bytes(self._bytes(self.log[first:stop]))
         return path
+
+    @property
+    def end(self) -> int:
+        """Position after the last event."""
+        return len(self._bytes(self.log))
+
+    def _bytes(self, events: Sequence[Raw]) -> bytes:
+        content = MAGIC + event_bytes(FORMAT_DESCRIPTION, description_body(), server_id=self.server_id)
+        for code, author, body in events:
+            content += event_bytes(code, body, position=len(content), server_id=author)
+        return content
 
     def _maps(self) -> Iterator[Raw]:
         for name, columns in self.tables.items():
@@ -149,6 +184,7 @@ class Maker:
         columns: How many columns were added.
         transactions: How many there were.
         narrowed: Tables that have lost a column.
+        where: One of `PLACES`.
     """
 
     chance: Random
@@ -158,6 +194,7 @@ class Maker:
     transactions: int = 0
     # No column is added in the place of a dropped one: changes on the way would go by places, which the kernels do not.
     narrowed: set[str] = attrs.field(factory=set)
+    where: str = "A"
 
     def step(self) -> None:
         side = self.sides[self.chance.choice("AB")]
@@ -172,7 +209,7 @@ class Maker:
             self.take(side, self.sides["B" if side.name == "A" else "A"])
         elif self.statements:
             self.statements -= 1
-            self.define(self.sides["A"])
+            self.define(self.sides["A"] if self.where == "A" else side)
 
     def take(self, side: Side, other: Side) -> None:
         """Let the applier of a side take what comes next from the other."""
@@ -185,8 +222,19 @@ class Maker:
             body = status(other.server_id, item, self.transactions, b"log")[2]
             side.groups.append([(WRITE, side.server_id, body)])
         else:
-            statement, tables = item
-            side.define(statement, dict(tables), other.server_id)
+            tables = {name: each for name, each in side.tables.items() if name != item.gone} | item.there
+            side.define(item.text, tables, other.server_id)
+            if item.leaves_trace and self.chance.random() < 0.5:
+                side.groups.append(self._trace(side, other, item))
+
+    def _trace(self, side: Side, other: Side, statement: Sent) -> list[Raw]:
+        """Return the group of a statement that an applier carried out: rows that it copied, and its last epoch."""
+        self.transactions += 1
+        applied = [each for each in other.sent[: other.taken] if isinstance(each, int)]
+        log = f"{other.name}.000001".encode()
+        code, _, body = status(other.server_id, max(applied, default=0), self.transactions, log, statement.end)
+        copied = [(WRITE, other.server_id, self._row(*each, WRITE)) for each in statement.there.items()]
+        return [*(copied if statement.text.endswith("COPY") else ()), (code, side.server_id, body)]
 
     def take_all(self) -> None:
         """Let both appliers take everything that changes rows, so that every place is given."""
@@ -199,14 +247,22 @@ class Maker:
 
     def define(self, side: Side) -> None:
         """Run a statement on a side."""
-        tables = dict(side.tables)
-        statement = self._statement(tables)
+        before, tables = side.tables, dict(side.tables)
+        statement = self._statement(tables, [each for each in ("judged", "other") if self._may_define(side, each)])
         side.define(statement, tables, side.server_id)
-        side.sent.append((statement, tables))
+        gone = next((name for name in before if name not in tables), None)
+        there = {name: columns for name, columns in tables.items() if before.get(name) != columns}
+        side.sent.append(Sent(statement, gone, there, side.end))
 
-    def _statement(self, tables: dict[str, Columns]) -> str:
-        """Return a statement, and carry it out on the tables."""
-        name = self.chance.choice(sorted(tables) or ["judged"])
+    def _may_define(self, side: Side, table: str) -> bool:
+        return self.where != "each" or (table == "judged") == (side.name == "A")
+
+    def _statement(self, tables: Tables, owned: Sequence[str]) -> str:
+        """Return a statement on one of some tables, and carry it out."""
+        mine = sorted(each for each in tables if each.removesuffix("_new") in owned)
+        name = self.chance.choice(mine or owned[:1])
+        if self.where == "both":
+            return f"TRUNCATE TABLE {name}"
         if name not in tables:
             tables[name] = FIRST
             return f"CREATE TABLE {name} ({', '.join(FIRST)})"
@@ -234,19 +290,20 @@ class Maker:
     def change(self, side: Side) -> tuple[int, bytes]:
         """Return the code and body of the event of a row change."""
         name = self.chance.choice(sorted(side.tables))
-        columns = side.tables[name]
         code = self.chance.choice((WRITE, UPDATE, UPDATE, DELETE))
+        return code, self._row(name, side.tables[name], code)
+
+    def _row(self, name: str, columns: Columns, code: int) -> bytes:
+        """Return the body of an event of one row."""
         number = self.chance.randint(1, 5)
         images = [self._image(columns, number) for _ in range(2 if code == UPDATE else 1)]
-        every = range(len(columns))
-        body = rows_body(
+        return rows_body(
             b"".join(images),
             len(columns),
-            [every] * len(images),
+            [range(len(columns))] * len(images),
             table_id=table_id(name),
             extra=extra(self.transactions),
         )
-        return code, body
 
     def _image(self, columns: Columns, number: int) -> bytes:
         chosen = (self.chance.choice(VALUES if "BIGINT" in column else (None, 7)) for column in columns[1:])
@@ -265,19 +322,26 @@ def image_of(columns: Columns, values: Sequence[int | None]) -> bytes:
 
 
 def write_logs(
-    folder: Path, seed: int, steps: int, setting: int, *, statements: int = 4, roles: tuple[Role, Role]
+    folder: Path,
+    seed: int,
+    steps: int,
+    setting: int,
+    *,
+    statements: int = 4,
+    roles: tuple[Role, Role],
+    where: str = "A",
 ) -> Configuration:
-    """Write the binlogs of two clusters, and return their run; all statements are run on A first."""
+    """Write the binlogs of two clusters, and return their run; `where`: one of `PLACES`."""
     clusters = []
-    for side, role in zip(_sides(seed, steps, statements), roles, strict=True):
+    for side, role in zip(_sides(seed, steps, statements, where), roles, strict=True):
         path = side.write(folder / f"{side.name}.000001")
         clusters.append(ClusterConfiguration(side.name, (LoggingServer(side.server_id, (path,)),), role))
     rows = tuple(ReplicationRow("d", table, server, 7, function) for table, server, function in SETTINGS[setting])
     return Configuration(tuple(clusters), parse_schema(SCHEMA, database="d"), rows, span=Span(empty=True))
 
 
-def _sides(seed: int, steps: int, statements: int) -> list[Side]:
-    maker = Maker(Random(seed), statements=statements)
+def _sides(seed: int, steps: int, statements: int, where: str = "A") -> list[Side]:
+    maker = Maker(Random(seed), statements=statements, where=where)
     for _ in range(steps):
         maker.step()
     maker.take_all()

@@ -43,9 +43,9 @@ def extra(transaction: int | None, flags: int = 0) -> bytes:
     return bytes([0, len(payload) + 2, 0]) + payload
 
 
-def status(server_id: int, epoch: int, transaction: int | None = None, log_name: bytes = b"") -> Raw:
+def status(server_id: int, epoch: int, transaction: int | None = None, log_name: bytes = b"", end: int = 0) -> Raw:
     """Return the write of a row of ndb_apply_status."""
-    row = b"\0" + struct.pack("<IQ", server_id, epoch) + bytes([len(log_name)]) + log_name + bytes(16)
+    row = b"\0" + struct.pack("<IQ", server_id, epoch) + bytes([len(log_name)]) + log_name + struct.pack("<QQ", 0, end)
     body = rows_body(row, 5, [range(5)], table_id=STATUS_ID, extra=extra(transaction))
     return WRITE, OWN, body
 

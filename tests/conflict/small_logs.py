@@ -7,7 +7,7 @@ from pathlib import Path
 
 import attrs
 
-from tests.conflict.changing_logs import SCHEMA, Columns, Side, image_of, table_id
+from tests.conflict.changing_logs import SCHEMA, Columns, Sent, Side, image_of, table_id
 from tests.conflict.raw_events import DELETE, UPDATE, WRITE, Raw, extra, status
 from tests.ndb_formats.building import rows_body
 
@@ -86,7 +86,7 @@ class SmallLogs:
     def define(self, statement: str, tables: dict[str, Columns]) -> None:
         """Let a user run a statement on A, and B's applier take it; nothing else is under way."""
         self.settle()
-        self.sides["A"].sent.append((statement, {**self.sides["A"].tables, **tables}))
+        self.sides["A"].sent.append(Sent(statement, None, tables, 0))
         for name in "AB":
             self.sides[name].define(statement, {**self.sides[name].tables, **tables}, 1)
             self.sides[name].close(2)

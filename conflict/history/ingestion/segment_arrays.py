@@ -239,6 +239,7 @@ class StatusRows(NamedTuple):
         server_id: Column `server_id`. uint64.
         epoch: Column `epoch`. uint64.
         has_log: Whether column `log_name` is not empty. bool.
+        of_statement: Whether an applier wrote it that carried out a statement. bool.
     """
 
     event: Int64
@@ -246,6 +247,7 @@ class StatusRows(NamedTuple):
     server_id: UInt64
     epoch: UInt64
     has_log: Bool
+    of_statement: Bool
 
 
 Arrays = TypeVar("Arrays", Events, SegmentRows, StatusRows)
@@ -260,4 +262,5 @@ def joined_pieces(pieces: Sequence[Arrays]) -> Arrays:
 
 def no_status_rows() -> StatusRows:
     """Return arrays without rows."""
-    return StatusRows._make(np.zeros(0, kind) for kind in (np.int64, np.int32, np.uint64, np.uint64, np.bool_))
+    kinds = (np.int64, np.int32, np.uint64, np.uint64, np.bool_, np.bool_)
+    return StatusRows._make(np.zeros(0, kind) for kind in kinds)

@@ -28,6 +28,7 @@ from conflict.history.ingestion.segments import Segment, SegmentContent
 from conflict.history.roles import mark_of
 from conflict.history.run import TableNumbers
 from conflict.history.shown_effects import Effect, sorted_texts, text_of_bitmaps
+from conflict.history.statement_places import NO_STATEMENTS, StatementPlaces
 from ndb_formats.columnar.event_chunks import read_chunks
 from ndb_formats.columnar.kernel import read_only
 from ndb_formats.columnar.kernels.keys import copy_rows, slice_offsets
@@ -50,6 +51,7 @@ def read_columns(
     numbers: TableNumbers,
     buckets: int,
     file: int,
+    statements: StatementPlaces = NO_STATEMENTS,
 ) -> SegmentContent:
     """
     Read a segment.
@@ -61,11 +63,12 @@ def read_columns(
         numbers: Their numbers.
         buckets: Into how many buckets keys are divided.
         file: Number of the file among the cluster's.
+        statements: Where the statements of its sources stand in their logs.
 
     Raises:
         UnreadableError: The scalar reader has to read it; also while its parts are made, if one is too large.
     """
-    walk, error = SegmentWalk(tables, numbers, buckets), None
+    walk, error = SegmentWalk(tables, numbers, buckets, statements), None
     try:
         chunks = read_chunks(
             segment.file, start=segment.start, stop=segment.stop, verify=True, events=_CHUNK_EVENTS, span=_CHUNK_BYTES

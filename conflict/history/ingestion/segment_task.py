@@ -21,6 +21,7 @@ from conflict.history.ingestion.segment_columns import read_columns
 from conflict.history.ingestion.segments import Segment, SegmentContent, SegmentRecord, write_record
 from conflict.history.run import TableNumbers
 from conflict.history.scheduling.summaries import summarize
+from conflict.history.statement_places import NO_STATEMENTS, StatementPlaces
 from ndb_formats.errors import FormatError, WrongKeyError
 from ndb_formats.schema.tables import Schema
 from ndb_formats.stored import digest_of_ends, reading
@@ -44,6 +45,7 @@ class SegmentTask:
         history: Folder of the History.
         definitions: The cluster's definitions over time; None if `schema` holds for all time.
         databases: The names in `schema` of databases that have other ones in the log.
+        statements: Where the statements of the cluster's sources stand in their logs.
     """
 
     cluster: str
@@ -56,6 +58,7 @@ class SegmentTask:
     history: Folder
     definitions: ClusterDefinitions | None = None
     databases: Mapping[str, str] = attrs.field(factory=dict)
+    statements: StatementPlaces = NO_STATEMENTS
 
     def moment(self, position: int) -> Moment | None:
         """Return what is in force at a position of the segment's file, if that changes."""
@@ -125,7 +128,7 @@ def _read_columns(task: SegmentTask) -> SegmentContent:
     # What changes definitions stands at the start of a segment.
     tables = tables_in_force(task.schema, task.moment(task.segment.stop), task.databases)
     file = task.files.index(str(task.segment.file))
-    content = read_columns(task.segment, task.server_id, tables, task.numbers, task.buckets, file)
+    content = read_columns(task.segment, task.server_id, tables, task.numbers, task.buckets, file, task.statements)
     if task.definitions is not None and len(content.keyless):
         raise UnreadableError  # the scalar reader says that this is not built
     write_parts(task.history, task.cluster, task.segment.number, content.parts, content.keyless)
@@ -142,6 +145,7 @@ def _read_row_by_row(task: SegmentTask) -> SegmentContent:
         moment=task.moment(segment.start),
         without_key=task.definitions is None,
         databases=task.databases,
+        statements=task.statements,
     )
     builder = PartBuilder(task.numbers, task.buckets, task.files)
     summaries, error = [], None

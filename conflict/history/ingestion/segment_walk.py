@@ -23,6 +23,7 @@ from conflict.history.ingestion.segment_arrays import (
     no_status_rows,
 )
 from conflict.history.run import TableNumbers
+from conflict.history.statement_places import NO_STATEMENTS, StatementPlaces
 from ndb_formats.columnar.column_arrays import ColumnFaultError
 from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.kernels.keys import buckets_of
@@ -38,7 +39,7 @@ from ndb_formats.schema.tables import Schema
 __all__ = ["SegmentWalk"]
 
 _ROWS_AT_ONCE = 1 << 17
-_SERVER_ID, _EPOCH, _LOG_NAME = range(3)  # columns of ndb_apply_status
+_SERVER_ID, _EPOCH, _LOG_NAME, _, _END_POSITION = range(5)  # columns of ndb_apply_status
 _MAX_FLAGS = 0x7FFF
 
 Int32 = npt.NDArray[np.int32]
@@ -56,13 +57,19 @@ class SegmentWalk:
         sources: The arrays of bytes that hold the images.
     """
 
-    def __init__(self, tables: Mapping[str, TableVersion], numbers: TableNumbers, buckets: int) -> None:
+    def __init__(
+        self,
+        tables: Mapping[str, TableVersion],
+        numbers: TableNumbers,
+        buckets: int,
+        statements: StatementPlaces = NO_STATEMENTS,
+    ) -> None:
         names = {name: _wanted_columns(version, numbers) for name, version in tables.items()}
         schema = Schema(tuple(version.table for version in tables.values()))
         wanted = {APPLY_STATUS, *names}
         self.shapes = RowShapes(tables, numbers)
         self.sources: list[npt.NDArray[np.uint8]] = []
-        self._buckets = buckets
+        self._buckets, self._statements = buckets, statements
         self._walk = RowWalk(TableRegister(schema, wanted.__contains__, names, text=True, strict=True), _ROWS_AT_ONCE)
         self._events: list[Events] = []
         self._rows: list[SegmentRows] = []
@@ -271,7 +278,15 @@ class SegmentWalk:
         if not all(valid for _, valid in numbers):
             raise UnreadableError
         (server_ids, _), (epochs, _) = numbers
-        self._status.append(StatusRows(event, number, server_ids, epochs, log_name.lengths > 0))
+        of_statement = epochs == np.uint64(0)
+        if self._statements.ends and len(shape.after) > _END_POSITION:
+            end = slices(shape.layout.codecs[shape.after[_END_POSITION]], chunk.data, chunk.base, chosen[_END_POSITION])
+            ends, _ = read_numbers(end.data, end.starts, end.lengths)
+            for row in np.flatnonzero(self._statements.may_hold(server_ids, ends)).tolist():
+                start = log_name.starts[row]
+                name = chunk.data[start : start + log_name.lengths[row]].tobytes()
+                of_statement[row] |= self._statements.holds(int(server_ids[row]), name, int(ends[row]))
+        self._status.append(StatusRows(event, number, server_ids, epochs, log_name.lengths > 0, of_statement))
 
 
 def _wanted_columns(version: TableVersion, numbers: TableNumbers) -> Sequence[str]:

@@ -9,6 +9,7 @@ import pytest
 from conflict.errors import HistoryError, NotBuiltError
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch, EpochReader, read_epochs
 from conflict.history.model import ReturnedEpoch
+from conflict.history.statement_places import StatementPlaces
 from conflict.history.timeline import Origin
 from ndb_formats.binlog_reader import Event
 from ndb_formats.errors import CorruptError, FormatError, SchemaError, TruncatedError, UnsupportedError, WrongKeyError
@@ -181,6 +182,34 @@ class TestGroups:
         )
         assert epoch.applied == (AppliedEpoch(0, OTHER, 500), AppliedEpoch(1, OTHER, 501))
         assert groups(epoch) == [(2, [key(1)])]
+
+    @pytest.mark.parametrize(("epoch", "log", "end"), [(500, b"src.000007", 900), (0, b"src.000001", 5)])
+    def test_a_statement_is_no_epoch(self, epoch: int, log: bytes, end: int):
+        """
+        An applier that truncates or copies a table writes its last epoch again, or 0, with the statement's place.
+
+        The rows in that group are those that it copied.
+        """
+        reader = EpochReader(OWN, SCHEMA, statements=StatementPlaces(frozenset({(OTHER, 7, 900)})))
+        copied = insert(2, transaction=60, author=OTHER)
+        rows = [
+            copied,
+            status(OTHER, epoch, 60, log, end),
+            status(OTHER, 501, 61, log, 1200),
+            insert(1, transaction=62),
+        ]
+        (found,) = feed([BEGIN, *MAPS, status(OWN, 55), *rows, COMMIT], reader)
+        assert (found.applied, found.consequences) == ((AppliedEpoch(1, OTHER, 501),), ())
+        assert groups(found) == [(2, [key(1)])]
+
+    @pytest.mark.parametrize(
+        ("server", "log", "end"), [(4, b"s.000007", 900), (OTHER, b"s.000008", 900), (OTHER, b"s.000007", 9)]
+    )
+    def test_an_epoch_elsewhere_is_one(self, server: int, log: bytes, end: int):
+        """What ends there in the log of another server, or in another file, is no statement."""
+        reader = EpochReader(OWN, SCHEMA, statements=StatementPlaces(frozenset({(OTHER, 7, 900)})))
+        (found,) = feed([BEGIN, *MAPS, status(OWN, 55), status(server, 500, 60, log, end), COMMIT], reader)
+        assert found.applied == (AppliedEpoch(0, server, 500),)
 
     def test_news_of_this_cluster_that_come_back(self):
         """A row with the own server id and a log name names no epoch."""

@@ -211,6 +211,7 @@ def group_events(events, status, status_bounds, server_id):
     )
     applied = AppliedArrays(np.empty(rows, np.int32), np.empty(rows, np.uint64), np.empty(rows, np.uint64))
     applied_by = np.zeros(len(table.group), np.int64)  # by group, the last transaction in which it was a foreign epoch
+    stated_by = np.zeros(len(table.group), np.int64)  # the same, for one that is of a statement
     # `found` epochs with `done` foreign epochs are complete; the open transaction has `here - done` more.
     found = done = here = first = pending = groups = transaction = without_id = np.int64(0)
     order = NOTHING
@@ -248,6 +249,9 @@ def group_events(events, status, status_bounds, server_id):
                         else:
                             group = _group_of(table, events.transaction_id[event], transaction, groups)
                         groups = max(groups, group + 1)
+                        if status.of_statement[row]:
+                            stated_by[group] = transaction
+                            continue
                         applied.group[here], applied.server_id[here] = group, status.server_id[row]
                         applied.epoch[here] = status.epoch[row]
                         here += 1
@@ -261,7 +265,7 @@ def group_events(events, status, status_bounds, server_id):
                 for place in range(done, here):
                     applied_by[applied.group[place]] = transaction
                 for place in range(first, event):
-                    if roles[place] == ROWS:
+                    if roles[place] == ROWS and stated_by[of.group[place]] != transaction:
                         of.epoch[place] = found
                         consequence = events.flags[place] & CONSEQUENCE or applied_by[of.group[place]] == transaction
                         of.own[place] = events.server_id[place] == server_id and not consequence

@@ -17,8 +17,8 @@ from conflict.rules.functions import FUNCTIONS, Cell, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.user_policies import add_functions
 from conflict.runs.runner import Runner, in_process
+from tests.conflict.changing_logs import PLACES, write_logs
 from tests.conflict.changing_logs import SETTINGS as CHANGING
-from tests.conflict.changing_logs import write_logs
 from tests.conflict.engine.columnar.both_engines import (
     binlogs_by_kernels,
     binlogs_by_reference,
@@ -90,14 +90,22 @@ def test_kernels_agree_with_the_reference_engine(
     statements=st.integers(1, 5),
     buckets=st.integers(1, 3),
     segment_bytes=st.sampled_from([600, 3000, 10**9]),
+    where=st.sampled_from(PLACES),
 )
-@examples(6, long=25)
+@examples(9, long=60)
 def test_they_agree_where_definitions_change(
-    seed: int, steps: int, setting: int, roles: tuple[Role, Role], statements: int, buckets: int, segment_bytes: int
+    seed: int,
+    steps: int,
+    setting: int,
+    roles: tuple[Role, Role],
+    statements: int,
+    buckets: int,
+    segment_bytes: int,
+    where: str,
 ) -> None:
-    """Also where tables are altered, renamed, emptied, dropped and created again in the log."""
+    """Also where tables are altered, renamed, emptied, dropped and created again in the logs, on either side."""
     with tempfile.TemporaryDirectory() as folder:
-        run = make_run(write_logs(Path(folder), seed, steps, setting, statements=statements, roles=roles))
+        run = make_run(write_logs(Path(folder), seed, steps, setting, statements=statements, roles=roles, where=where))
         assume(not (changes_functions(run.setups.over_time) or compares_reflected(run)))
         expected = binlogs_by_reference(run)
         assert expected == binlogs_by_kernels(run, buckets=buckets, segment_bytes=segment_bytes)

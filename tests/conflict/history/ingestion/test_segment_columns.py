@@ -26,6 +26,7 @@ from conflict.history.ingestion.segment_task import SegmentTask, read_segment
 from conflict.history.ingestion.segments import Segment, load_record, plan_segments
 from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.summaries import summarize
+from conflict.history.statement_places import StatementPlaces
 from ndb_formats.errors import FormatError
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.create_table import parse_schema
@@ -62,6 +63,7 @@ RECORDINGS = BUNDLED / "conflict"
 TABLES = Schema(tuple(table for table in SCHEMA.tables if table.name == "t"))
 NUMBERS = TableNumbers(TABLES.tables, {"d.t": "x"})
 BUCKETS = 3
+STATEMENTS = StatementPlaces(frozenset({(OTHER, 1, 40), (OTHER, -1, 50)}))
 
 
 def check(
@@ -73,7 +75,7 @@ def check(
     `wrong_at_end`: what is wrong may stand in the last transaction, of which the end is missing. Then the scalar reader
     does not look at it.
     """
-    reader = EpochReader(server_id, schema, without_key=True)
+    reader = EpochReader(server_id, schema, without_key=True, statements=STATEMENTS)
     builder = PartBuilder(numbers, BUCKETS, [str(segment.file)])
     summaries, error = [], None
     try:
@@ -83,7 +85,7 @@ def check(
     except (FormatError, ConflictError) as fault:
         error = fault
     try:
-        found = read_columns(segment, server_id, tables_in_force(schema, None), numbers, BUCKETS, 0)
+        found = read_columns(segment, server_id, tables_in_force(schema, None), numbers, BUCKETS, 0, STATEMENTS)
     except UnreadableError:
         wrong = error is not None or wrong_at_end or segment.stop <= segment.start + 4
         assert wrong, "only what is wrong is left to the scalar reader"
@@ -194,7 +196,14 @@ changes: st.SearchStrategy[Raw] = st.one_of(
         lambda *a: update(a[0], a[1], transaction=a[2], flags=a[3], author=a[4]), keys, values, ids, flag, author
     ),
     st.builds(lambda *a: delete(a[0], transaction=a[1], flags=a[2], author=a[3]), keys, ids, flag, author),
-    st.builds(status, st.just(OTHER), st.integers(1, 4), ids, st.sampled_from([b"", b"l"])),
+    st.builds(
+        status,
+        st.just(OTHER),
+        st.integers(0, 4),
+        ids,
+        st.sampled_from([b"", b"l", b"l.000001", b"l.000002"]),
+        st.sampled_from([0, 40, 50]),
+    ),
     st.builds(lambda a: insert(a, table_id=9), keys),
     st.sampled_from([(TABLE_MAP, OWN, OTHER_MAP), (TABLE_MAP, OWN, HIDDEN_MAP), DDL]),
     st.builds(bare_insert, st.sampled_from([1, 7, 9])),
@@ -227,6 +236,8 @@ def binlogs(draw: st.DrawFn) -> list[Raw]:
 @examples(15, long=60)
 @example(raws=epoch(1, insert(1), insert(2, transaction=2), update(1, 5), insert(3, transaction=2)), cut=0)
 @example(raws=epoch(1, insert(1), status(OTHER, 4, 1), insert(2, transaction=None), status(OTHER, 5)), cut=0)
+@example(raws=epoch(1, insert(1, author=OTHER), status(OTHER, 4, 1, b"l.000001", 40), insert(2, transaction=2)), cut=0)
+@example(raws=epoch(1, insert(1, transaction=None, author=OTHER), status(OTHER, 4, None, b"l.000001", 40)), cut=0)
 @example(raws=[payload(epoch(1, insert(1)))], cut=0)
 @example(raws=epoch(1, (TABLE_MAP, OWN, OTHER_MAP), insert(1), bare_insert(9), insert(2)), cut=0)
 @example(raws=epoch(1, insert(1), bare_insert(7)), cut=0)
