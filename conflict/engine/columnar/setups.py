@@ -357,11 +357,15 @@ def _are_apart(first: Mapping[str, TableSetup], second: Mapping[str, TableSetup]
     return misfit(mine, theirs) is not None or misfit(theirs, mine) is not None
 
 
-def alters_values(run: Run) -> bool:
+def alters_values(run: Run, *, compared_alone: bool = False) -> bool:
     """
     Whether a statement gives rows values that the kernels do not have.
 
     These are converted ones, and those of a new column whose definition at the end gives another value.
+
+    Args:
+        run: The run.
+        compared_alone: Look at columns alone that a conflict function can compare.
     """
     return any(
         each.source is not None or not _is_default_at_end(each, known.setups[table])
@@ -369,6 +373,7 @@ def alters_values(run: Run) -> bool:
         for step in known.steps
         for table, altered in step.altered.items()
         for each in altered
+        if not compared_alone or (each.after.unsigned and each.after.type in ("int", "bigint"))
     )
 
 

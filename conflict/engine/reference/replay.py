@@ -168,7 +168,7 @@ def _differing_copies(
     name: str, clusters: tuple[ReplayedCluster, ReplayedCluster], rows: tuple[FinalRows, FinalRows]
 ) -> Iterator[RowKey]:
     """Yield the rows of such a table that one cluster has more often than the other, by the columns that both have."""
-    if not all(each.store.holds_all(name) for each in clusters):
+    if not all(each.store.holds_all(name) for each in clusters) or any(_lacks_values(name, each) for each in clusters):
         return
     counts = []
     for own, places in zip(rows, common_columns(*(each.setups[name] for each in clusters)), strict=True):
@@ -176,6 +176,12 @@ def _differing_copies(
     more, less = counts[0] - counts[1], counts[1] - counts[0]
     for values, count in (more + less).items():
         yield from ((name, repr(values).encode() + bytes(copy)) for copy in range(count))
+
+
+def _lacks_values(name: str, cluster: ReplayedCluster) -> bool:
+    """Whether some columns of rows of a table are not known."""
+    table = cluster.setups[name].table
+    return any(columns_not_known(row, table) for key, row in cluster.store.rows.items() if key[0] == name)
 
 
 def common_columns(first: TableSetup | None, second: TableSetup | None) -> tuple[list[int], list[int]]:
