@@ -1,6 +1,5 @@
 """
-The generated parts of the pages: tables on docs/servers.md, jobs.md, findings.md, settings.md and definitions.md, and
-the README's picture.
+The generated parts of the pages: tables on five pages of docs/, and the README's picture.
 
     python -m tools.generated_parts
 

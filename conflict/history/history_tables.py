@@ -16,8 +16,8 @@ import attrs
 from ndb_formats.errors import SchemaError
 from ndb_formats.events.row_image import RowLayout, layout_of_types
 from ndb_formats.events.table_map_of_table import wire_type_of
-from ndb_formats.schema.altered_values import type_of
 from ndb_formats.schema.tables import Column, Table, split_full_name
+from ndb_formats.schema.value_conversions import type_of
 from ndb_formats.types.values import ABSENT
 
 __all__ = ["HistoryColumn", "HistoryTable", "layout_of_history", "view_of"]

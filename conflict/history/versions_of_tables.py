@@ -191,7 +191,8 @@ def _take(
     if before is None or name is None:
         return _create(lineage, tables, after)
     lineage.names[after.database, after.name] = name
-    old, kept = lineage.columns[name], _kept(before, after, step.sources, mode)
+    sources = step.sources or (None,) * len(after.columns)
+    old, kept = lineage.columns[name], _kept(before, after, sources, mode)
     left = set(kept)
     lineage.seen[name] += [column.name for place, column in enumerate(before.columns) if place not in left]
     columns = tables[name].next(after, old, kept, lineage.seen[name])
@@ -205,7 +206,7 @@ def _take(
                 None if source is None else before.columns[source],
                 mode,
             )
-            for column, definition, source, same in zip(columns, after.columns, step.sources, kept, strict=True)
+            for column, definition, source, same in zip(columns, after.columns, sources, kept, strict=True)
             if same is None
         ]
     if step.emptied:

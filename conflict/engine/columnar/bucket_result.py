@@ -100,15 +100,32 @@ class BucketResult:
         keys = len(self.bucket.key_table)
         if not self.lacks_values or not keys:
             return np.zeros((2, keys), np.int64)
-        unknown = np.zeros(self.final.images.shape, np.bool_)
-        if self.older is not None:
-            tables = self.bucket.numbers.tables
-            stored = [[column.generated != "virtual" for column in table.columns] for table in tables]
-            unknown |= self.final.unknown & self._by_slot(stored)
-        for side, computed in enumerate(self._computed):
-            unknown[side] |= (self.final.images[side] == ABSENT_IMAGE) & self._by_slot(computed)
+        return self._counted(self.unseen | self.computed)
+
+    @cached_property
+    def columns_not_seen(self) -> Int64:
+        """The same without those that the server computed. Shape (clusters, keys)."""
+        keys = len(self.bucket.key_table)
+        return np.zeros((2, keys), np.int64) if self.older is None or not keys else self._counted(self.unseen)
+
+    def _counted(self, unknown: Bool) -> Int64:
         found = np.add.reduceat(unknown.astype(np.int64), self.bucket.slots[:-1], axis=1)
         return np.where(self.final.exists, found, 0)
+
+    @property
+    def unseen(self) -> Bool:
+        """Which stored columns of rows that are older than the log nothing showed. Shape (clusters, slots)."""
+        if self.older is None:
+            return np.zeros(self.final.images.shape, np.bool_)
+        tables = self.bucket.numbers.tables
+        stored = [[column.generated != "virtual" for column in table.columns] for table in tables]
+        return np.asarray(self.final.unknown & self._by_slot(stored))
+
+    @property
+    def computed(self) -> Bool:
+        """Which columns the server computed, as in a new one, since no image has them. Shape (clusters, slots)."""
+        computed = np.stack([self._by_slot(each) for each in self._computed])
+        return np.asarray((self.final.images == ABSENT_IMAGE) & computed)
 
     @cached_property
     def lacks_values(self) -> bool:

@@ -28,9 +28,10 @@ from conflict.rules.stops import Misfit, active_function
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
 from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.schema.altered_values import NOT_KNOWN, added_value
+from ndb_formats.schema.altered_values import added_value
 from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Table
+from ndb_formats.schema.value_conversions import NOT_KNOWN
 
 __all__ = [
     "ClusterSetup",

@@ -156,6 +156,43 @@ def _differing(first: ReplayedCluster, second: ReplayedCluster, rows: Mapping[st
                 yield key
         elif None in states:
             yield key
+    yield from (key for key in _rows_in_part(first, second) if _differs_in_part(key, first, second))
+
+
+def _rows_in_part(*clusters: ReplayedCluster) -> set[RowKey]:
+    """Return the rows with values of a statement that nobody knows; all else is known of them."""
+    return {
+        key
+        for cluster in clusters
+        for key, row in cluster.store.rows.items()
+        if key[0] in cluster.setups and cluster.setups[key[0]].table.primary_key and _is_in_part(cluster, key, row)
+    }
+
+
+def _is_in_part(cluster: ReplayedCluster, key: RowKey, row: Row) -> bool:
+    table = cluster.setups[key[0]].table
+    lacking = row.lacking(place for place, column in enumerate(table.columns) if column.generated != "virtual")
+    return lacking <= row.unknown and columns_not_known(row, table) > 0
+
+
+def _differs_in_part(key: RowKey, *clusters: ReplayedCluster) -> bool:
+    """Whether such a row differs in what is known of it on both clusters, or exists on one alone."""
+    values = []
+    for cluster in clusters:
+        row = cluster.store.get(key) if key[0] in cluster.setups else None
+        if row is None:
+            return True
+        if not _is_in_part(cluster, key, row) and columns_not_known(row, cluster.setups[key[0]].table):
+            return False  # it is older than the log
+        (table, places), layout = cluster.setups[key[0]].stored, cluster.layouts[key[0]]
+        known = (
+            (place, column)
+            for place, column in zip(places, table.columns, strict=True)
+            if place in row.payloads or not (place in row.unknown or column.is_computed)
+        )
+        values.append({place: _value(row.payloads, layout, place, column) for place, column in known})
+    first, second = values
+    return any(first[place] != second[place] for place in first.keys() & second.keys())
 
 
 def _have_other_identities(first: ReplayedCluster, second: ReplayedCluster, name: str) -> bool:

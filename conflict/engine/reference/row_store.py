@@ -23,9 +23,10 @@ from conflict.results.model import LastWrite
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.schema.altered_values import NOT_KNOWN, KnownValue, added_value, altered_value
+from ndb_formats.schema.altered_values import added_value, altered_value
 from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Table
+from ndb_formats.schema.value_conversions import NOT_KNOWN, KnownValue
 
 __all__ = [
     "EMPTY_ROW",

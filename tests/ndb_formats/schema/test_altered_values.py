@@ -12,10 +12,11 @@ import attrs
 import pytest
 
 from ndb_formats.events.table_map_of_table import wire_type_of
-from ndb_formats.schema.altered_values import NOT_KNOWN, added_value, altered_value, keeps_values
+from ndb_formats.schema.altered_values import added_value, altered_value, keeps_values
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.session import NO_MODE, SqlMode
 from ndb_formats.schema.tables import Column
+from ndb_formats.schema.value_conversions import NOT_KNOWN
 from ndb_formats.types.column_types import Codec, codec_of
 from ndb_formats.types.values import Value
 from tests.corpora import RECORDINGS
