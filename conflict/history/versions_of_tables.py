@@ -202,8 +202,8 @@ def _take(
             _Altered(
                 column,
                 definition,
-                None if source is None else old[source],
-                None if source is None else before.columns[source],
+                None if source is None or definition.generated else old[source],
+                None if source is None or definition.generated else before.columns[source],
                 mode,
             )
             for column, definition, source, same in zip(columns, after.columns, sources, kept, strict=True)
@@ -219,10 +219,19 @@ def _take(
 def _kept(before: Table, after: Table, sources: Sequence[int | None], mode: SqlMode) -> list[int | None]:
     """Return, per column, the ordinal of the column whose values it keeps; those of the key identify rows, and stay."""
     key = set(after.key_ordinals)
-    return [
+    pairs = enumerate(zip(after.columns, sources, strict=True))
+    kept = [
         source if source is not None and (place in key or keeps_values(before.columns[source], column, mode)) else None
-        for place, (column, source) in enumerate(zip(after.columns, sources, strict=True))
+        for place, (column, source) in pairs
     ]
+    changed, known = {after.columns[place].name.lower() for place, each in enumerate(kept) if each is None}, -1
+    while known != len(changed):  # a stored column is computed anew, and others may be computed of it
+        known = len(changed)
+        for place, column in enumerate(after.columns):
+            if column.generated == "stored" and changed & {name.lower() for name in column.depends_on}:
+                kept[place] = None
+                changed.add(column.name.lower())
+    return kept
 
 
 def _create(lineage: _Lineage, tables: dict[str, HistoryTable], table: Table) -> str:

@@ -133,6 +133,8 @@ AFTER: dict[str, tuple[bool, list[str], list[dict[str, Any] | None]]] = {
     "a virtual column": (True, ["ADD g INT AS (x + 1) VIRTUAL"], [{"v": 1}, {"v": None}]),
     "a column of the key": (True, ["MODIFY id BIGINT"], [{"id": 1}, {"id": 2}]),
     "an unknown one converted": (True, ["ADD n INT DEFAULT (5 + 1)", "MODIFY n DECIMAL(5,1)"], [None, None]),
+    "what a stored column depends on": (True, ["ADD g INT AS (d + 1) STORED", "MODIFY d DECIMAL(9,1)"], [None] * 2),
+    "blanks": (True, ["MODIFY s VARCHAR(3)", "MODIFY s CHAR(5)"], [{"s": "a"}, {"s": "b"}]),
     "an unknown one dropped": (True, ["ADD n INT DEFAULT (5 + 1)", "DROP n"], [{"v": 1}, {"v": None}]),
 }  # fmt: skip
 
