@@ -63,6 +63,7 @@ from tools.generated_parts import (
     LINES,
     PICTURE,
     careful_table,
+    copies_table,
     draw,
     findings_table,
     releases_table,
@@ -499,6 +500,11 @@ def test_servers() -> None:
 def test_careful_rows() -> None:
     """The table of what the reference engine resolves is made from the kinds that the engine knows."""
     assert careful_table() in _text(PAGES["jobs.md"])
+
+
+def test_statements_that_copy() -> None:
+    """The table of what NDB does by copy is made from the rules."""
+    assert copies_table() in _text(PAGES["definitions.md"])
 
 
 def test_picture(tmp_path: Path) -> None:

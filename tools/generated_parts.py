@@ -1,5 +1,5 @@
 """
-The generated parts of the pages: tables on docs/servers.md, jobs.md, findings.md and settings.md, the README's picture.
+The generated parts of the pages: tables on five pages of docs/, and the README's picture.
 
     python -m tools.generated_parts
 
@@ -28,6 +28,7 @@ from ndb_formats.binlog_reader import Event, read_events
 from ndb_formats.constants import BINLOG_MAGIC, EventType
 from ndb_formats.errors import FormatError, UnsupportedError
 from ndb_formats.events.header import EventHeader
+from ndb_formats.schema.ndb_copies import RULES
 from ndb_formats.selection import DecodingState, decode_event
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "PICTURE",
     "PLACE",
     "careful_table",
+    "copies_table",
     "draw",
     "findings_table",
     "releases_table",
@@ -43,8 +45,8 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).parents[1]
-SERVERS, JOBS, FINDINGS, SETTINGS = (
-    ROOT / "docs" / f"{name}.md" for name in ("servers", "jobs", "findings", "settings")
+SERVERS, JOBS, FINDINGS, SETTINGS, DEFINITIONS = (
+    ROOT / "docs" / f"{name}.md" for name in ("servers", "jobs", "findings", "settings", "definitions")
 )
 PICTURE = ROOT / "docs" / "pictures" / "rejected-update.svg"
 PLACE = re.compile(r"(<!-- tools/generated_parts.py -->\n)(?:\|.*\|\n)*")
@@ -102,6 +104,11 @@ def careful_table() -> str:
         what = kind.what if kind.whole else f"rows {kind.what}"
         rows.append(f"| {what} | {'all rows' if kind.whole else 'these rows'} | {kind.why} |")
     return "".join(f"{row}\n" for row in rows)
+
+
+def copies_table() -> str:
+    """Return the table: when NDB copies the rows of a table."""
+    return "".join(f"{row}\n" for row in ("| by copy if |", "|---|", *(f"| {what} |" for what, _ in RULES)))
 
 
 def findings_table() -> str:
@@ -186,6 +193,7 @@ def main() -> None:
         (JOBS, careful_table()),
         (FINDINGS, findings_table()),
         (SETTINGS, releases_table(), settings_table()),
+        (DEFINITIONS, copies_table()),
     ):
         places = iter(tables)
         text = page.read_text("utf-8")

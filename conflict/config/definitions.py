@@ -15,9 +15,10 @@ import attrs
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout
-from ndb_formats.schema.tables import Table
+from ndb_formats.schema.session import NO_MODE, SqlMode
+from ndb_formats.schema.tables import Column, Table
 
-__all__ = ["ClusterDefinitions", "DefinitionStep", "Moment", "TableVersion"]
+__all__ = ["AlteredColumn", "ClusterDefinitions", "DefinitionStep", "Moment", "TableVersion"]
 
 Name = tuple[str, str]  # database and table
 
@@ -62,6 +63,26 @@ class Moment:
         return self.versions.get((database, name))
 
 
+@attrs.frozen
+class AlteredColumn:
+    """
+    A column of which a statement gives every row the value; see `ndb_formats.schema.altered_values`.
+
+    Attributes:
+        place: Its position in the History table.
+        after: Its definition.
+        source: Position of the column whose values are converted; None for a new column.
+        before: The definition of that column; None for a new column.
+        mode: ``sql_mode`` of the statement.
+    """
+
+    place: int
+    after: Column
+    source: int | None = None
+    before: Column | None = None
+    mode: SqlMode = NO_MODE
+
+
 @attrs.frozen(eq=False)
 class DefinitionStep:
     """
@@ -77,6 +98,7 @@ class DefinitionStep:
         touched: The History tables that it changed.
         copied: Those of them whose rows were copied into a new table.
         renewed: The History tables that the server opened as new ones: all that it changed other than online.
+        altered: By History table, the columns of which it gave every row the value.
         commits: Whether it commits a transaction of NDB, as TRUNCATE does and an ALTER that copies a table.
     """
 
@@ -89,6 +111,7 @@ class DefinitionStep:
     touched: tuple[str, ...] = ()
     copied: tuple[str, ...] = ()
     renewed: tuple[str, ...] = ()
+    altered: Mapping[str, tuple[AlteredColumn, ...]] = attrs.field(factory=dict)
     commits: bool = False
 
 

@@ -25,7 +25,7 @@ from conflict.engine.reference.row_store import Row, RowKey
 from conflict.explaining.drafts import EventDraft, StoryFacts
 from conflict.explaining.events import EventKind
 from conflict.explaining.row_changes import WantedRow, values_of
-from conflict.explaining.statements import columns_after
+from conflict.explaining.statements import places_after
 from conflict.history.model import Cluster, Start
 from conflict.history.run import Run
 from conflict.history.timeline import DefinitionChange, EpochApply, Position, RowChange, Transaction
@@ -197,12 +197,11 @@ class ReplayedStory:
 
     def _take_columns(self, statement: DefinitionStep, cluster: ObservedCluster, key: RowKey) -> None:
         """Take the columns of a row away that a table does not have after a statement."""
-        columns, row = columns_after(statement, key[0]), cluster.store.get(key)
-        if columns is None:
+        places, row = places_after(statement, key[0]), cluster.store.get(key)
+        if places is None:
             cluster.store.put(key, None)
         elif row is not None and row is not NOT_KNOWN:
-            names = self.layouts[cluster.name][key[0]].names
-            left = {place: payload for place, payload in row.payloads.items() if names[place] in columns}
+            left = {place: payload for place, payload in row.payloads.items() if place in places}
             cluster.store.put(key, attrs.evolve(row, payloads=left))
 
     def _carry_out(

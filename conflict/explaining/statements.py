@@ -17,7 +17,7 @@ from conflict.rules.functions import ConflictFunction
 from conflict.rules.table_setup import TableSetup
 from conflict.shown_text import one_line
 
-__all__ = ["FunctionsOverTime", "columns_after", "statement_sentence"]
+__all__ = ["FunctionsOverTime", "places_after", "statement_sentence"]
 
 Moment = tuple[int, int]  # epoch of a cluster, and group in it
 _MOST_SHOWN = 200
@@ -84,12 +84,12 @@ def _version(step: DefinitionStep, table: str) -> TableVersion | None:
     return next((each for each in step.after.versions.values() if each.history == table), None)
 
 
-def columns_after(step: DefinitionStep, table: str) -> frozenset[str] | None:
-    """Return the columns that a row of a table has after a statement; None if no row is left."""
+def places_after(step: DefinitionStep, table: str) -> frozenset[int] | None:
+    """Return the positions of the columns that a row of a table has after a statement; None if no row is left."""
     version = _version(step, table)
     if version is None or table in step.emptied:
         return None
-    return frozenset(version.whole.columns[place].name for place in version.places)
+    return frozenset(version.places)
 
 
 def statement_sentence(step: DefinitionStep, table: str) -> str:

@@ -2,7 +2,9 @@
 History tables: for each table whose definition changes, one table with every column that it ever had.
 
 Columns keep their order where they can, so that an image of a version is an image of the History table too, byte for
-byte. A column that changes its type has the widest one; values of the others are converted when they are read.
+byte. A column that gets another type and keeps its values has the widest one; values of the others are converted when
+they are read. One whose values a statement converts is another column from there on (see
+`ndb_formats.schema.altered_values`), but for the columns of the primary key.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from ndb_formats.errors import SchemaError
 from ndb_formats.events.row_image import RowLayout, layout_of_types
 from ndb_formats.events.table_map_of_table import wire_type_of
 from ndb_formats.schema.tables import Column, Table, split_full_name
+from ndb_formats.schema.value_conversions import type_of
 from ndb_formats.types.values import ABSENT
 
 __all__ = ["HistoryColumn", "HistoryTable", "layout_of_history", "view_of"]
@@ -84,7 +87,7 @@ class HistoryTable:
         Args:
             table: The version.
             before: Columns of the version before.
-            sources: See `TableStep`.
+            sources: See `TableStep`; None also for a column whose values are converted.
             seen: Names of the columns that the table on this cluster had before, each as often as it was added.
 
         Raises:
@@ -188,5 +191,4 @@ def _widest(columns: Sequence[Column]) -> Column | None:
             if len({(column.unsigned, column.charset) for column in columns}) > 1:
                 return None
             return max(reversed(columns), key=lambda column: (kinds.index(column.type), column.length or 0))
-    alike = {(each.type, each.unsigned, each.charset, each.members, each.scale, each.length) for each in columns}
-    return last if len(alike) == 1 else None
+    return last if len({type_of(each) for each in columns}) == 1 else None

@@ -13,7 +13,7 @@ import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.config.database_names import DatabaseNames
-from conflict.config.definitions import ClusterDefinitions, DefinitionStep, Moment, TableVersion
+from conflict.config.definitions import AlteredColumn, ClusterDefinitions, DefinitionStep, Moment, TableVersion
 from conflict.history.definitions_in_log import ClusterLog
 from conflict.history.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
 from conflict.history.run import Run
@@ -21,9 +21,11 @@ from conflict.rules.functions import Argument
 from conflict.rules.table_setup import TableSetup, is_exceptions_table
 from ndb_formats.columnar.log_scan import ScannedStatement
 from ndb_formats.errors import FormatError
+from ndb_formats.schema.altered_values import keeps_values
 from ndb_formats.schema.definitions import Definitions
+from ndb_formats.schema.session import SqlMode
 from ndb_formats.schema.statements import TableStep
-from ndb_formats.schema.tables import Schema, Table, full_name
+from ndb_formats.schema.tables import Column, Schema, Table, full_name
 
 __all__ = ["with_history_tables"]
 
@@ -68,6 +70,18 @@ class _Moment:
     touched: tuple[str, ...] = ()
     copied: tuple[str, ...] = ()
     renewed: tuple[str, ...] = ()
+    altered: dict[str, list[_Altered]] = attrs.field(factory=dict)
+
+
+@attrs.define
+class _Altered:
+    """A column of which a statement gives every row the value, before History tables are complete."""
+
+    column: HistoryColumn
+    after: Column
+    source: HistoryColumn | None
+    before: Column | None
+    mode: SqlMode
 
 
 def with_history_tables(configuration: Configuration, logs: Sequence[ClusterLog]) -> Run:
@@ -109,7 +123,8 @@ def _moments(log: ClusterLog, tables: dict[str, HistoryTable], databases: Mappin
     found = [_moment(lineage, log.start)]
     for number, step in enumerate(log.steps):
         try:
-            taken = [(each, _take(lineage, tables, each)) for each in step.tables]
+            mode, altered = step.logged.statement.session.sql_mode, dict[str, list[_Altered]]()
+            taken = [(each, _take(lineage, tables, each, mode, altered)) for each in step.tables]
         except FormatError as error:
             statement = step.logged
             log.error = statement.statement.shown_in(error).located(
@@ -123,7 +138,7 @@ def _moments(log: ClusterLog, tables: dict[str, HistoryTable], databases: Mappin
         copied = tuple(name for each, name in taken if name is not None and each.copied)
         after = _moment(lineage, step.after)
         after.logged, after.emptied, after.touched = step.logged, emptied, touched
-        after.copied, after.renewed = copied, renewed
+        after.copied, after.renewed, after.altered = copied, renewed, altered
         found.append(after)
     return found
 
@@ -150,8 +165,23 @@ def _renews(step: TableStep) -> bool:
     return step.emptied or step.copied or len(names) > 1
 
 
-def _take(lineage: _Lineage, tables: dict[str, HistoryTable], step: TableStep) -> str | None:
-    """Take what a statement did to one table, and return its History table; None for an exceptions table."""
+def _take(
+    lineage: _Lineage,
+    tables: dict[str, HistoryTable],
+    step: TableStep,
+    mode: SqlMode,
+    altered: dict[str, list[_Altered]],
+) -> str | None:
+    """
+    Take what a statement did to one table, and return its History table; None for an exceptions table.
+
+    Args:
+        lineage: The tables of the cluster.
+        tables: The History tables.
+        step: What it did.
+        mode: ``sql_mode`` of the statement.
+        altered: Takes the columns of which it gives every row the value, by History table.
+    """
     before, after = step.before, step.after
     if (before is not None and is_exceptions_table(before)) or (after is not None and is_exceptions_table(after)):
         return None
@@ -163,15 +193,47 @@ def _take(lineage: _Lineage, tables: dict[str, HistoryTable], step: TableStep) -
     if before is None or name is None:
         return _create(lineage, tables, after)
     lineage.names[after.database, after.name] = name
-    columns = tables[name].next(after, lineage.columns[name], step.sources, lineage.seen[name])
-    kept = {column.name.lower() for column in after.columns}
-    lineage.seen[name] += [column.name for column in before.columns if column.name.lower() not in kept]
+    sources = step.sources or (None,) * len(after.columns)
+    old, kept = lineage.columns[name], _kept(before, after, sources, mode)
+    left = set(kept)
+    lineage.seen[name] += [column.name for place, column in enumerate(before.columns) if place not in left]
+    columns = tables[name].next(after, old, kept, lineage.seen[name])
     lineage.columns[name] = list(columns)
+    if not step.emptied:
+        altered[name] = [
+            _Altered(
+                column,
+                definition,
+                None if source is None or definition.generated else old[source],
+                None if source is None or definition.generated else before.columns[source],
+                mode,
+            )
+            for column, definition, source, same in zip(columns, after.columns, sources, kept, strict=True)
+            if same is None
+        ]
     if step.emptied:
         lineage.without_author.discard(name)
     elif step.copied:
         lineage.without_author.add(name)
     return name
+
+
+def _kept(before: Table, after: Table, sources: Sequence[int | None], mode: SqlMode) -> list[int | None]:
+    """Return, per column, the ordinal of the column whose values it keeps; those of the key identify rows, and stay."""
+    key = set(after.key_ordinals)
+    pairs = enumerate(zip(after.columns, sources, strict=True))
+    kept = [
+        source if source is not None and (place in key or keeps_values(before.columns[source], column, mode)) else None
+        for place, (column, source) in pairs
+    ]
+    changed, known = {after.columns[place].name.lower() for place, each in enumerate(kept) if each is None}, -1
+    while known != len(changed):  # a stored column is computed anew, and others may be computed of it
+        known = len(changed)
+        for place, column in enumerate(after.columns):
+            if column.generated == "stored" and changed & {name.lower() for name in column.depends_on}:
+                kept[place] = None
+                changed.add(column.name.lower())
+    return kept
 
 
 def _create(lineage: _Lineage, tables: dict[str, HistoryTable], table: Table) -> str:
@@ -204,12 +266,19 @@ def _definitions(
             moment.touched,
             moment.copied,
             moment.renewed,
+            {name: tuple(_placed(each, tables[name]) for each in own) for name, own in moment.altered.items() if own},
             commits=bool(moment.copied) or moment.logged.statement.words().accept("TRUNCATE"),
         )
         for moment, after in zip(moments[1:], made[1:], strict=True)
         if moment.logged is not None
     )
     return ClusterDefinitions(made[0], steps, log.error)
+
+
+def _placed(altered: _Altered, history: HistoryTable) -> AlteredColumn:
+    """Return a column of which a statement gives every row the value, where the History table has it."""
+    place, *source = history.places([altered.column, *([] if altered.source is None else [altered.source])])
+    return AlteredColumn(place, altered.after, source[0] if source else None, altered.before, altered.mode)
 
 
 def _in_force(

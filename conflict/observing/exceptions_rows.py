@@ -19,6 +19,7 @@ from conflict.observing.counters import why_more
 from conflict.observing.observed import exceptions_tables
 from conflict.observing.values import comparable, shown_value
 from conflict.result import Result
+from conflict.rules.exceptions_table import BITS_IN_EXCEPTIONS
 
 __all__ = ["RowDifference", "compared_rows"]
 
@@ -62,6 +63,7 @@ class _Side:
     table: str
     names: Sequence[str]
     open_epochs: frozenset[int]
+    bits: frozenset[str] = frozenset()
 
     def difference(self, observed: Values | None, derived: Values | None, of: Sequence[int], why: str) -> RowDifference:
         key = ", ".join(str(value) for value in (observed or derived or ())[:_KEY])
@@ -105,7 +107,15 @@ def compared_rows(
         tuple(comparable(value, each.type) for each, value in zip(fields, row, strict=True))
         for row in zip(*columns, strict=True)
     ]
-    side = _Side(result, cluster, table, [each.name for each in fields], _open_epochs(result, cluster, run_table))
+    setup = result.run["configuration"]["functions"][cluster][run_table]
+    side = _Side(
+        result,
+        cluster,
+        table,
+        [each.name for each in fields],
+        _open_epochs(result, cluster, run_table),
+        frozenset(setup.get("bits_in_exceptions", ())),
+    )
     return len(mine), [*_differences(side, theirs, mine)]
 
 
@@ -116,7 +126,8 @@ def _differences(side: _Side, observed: Sequence[Values], derived: Sequence[Valu
     changed, left, right = _paired(left, right, lambda row: row[:_KEY])
     for one, other in changed:
         differing = [place for place in places if one[place] != other[place]]
-        yield side.difference(one, other, differing, side.why(one))
+        in_bits = {side.names[place] for place in differing} <= side.bits
+        yield side.difference(one, other, differing, BITS_IN_EXCEPTIONS if in_bits else side.why(one))
     for row in left:
         yield side.difference(row, None, places, side.why(row) or _why_alone(side, row))
     for row in right:

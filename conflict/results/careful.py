@@ -93,6 +93,12 @@ class CareKind(Enum):
         "The values by which its rows are known change with them.",
         whole=True,
     )
+    ALTERED_VALUES = _Care(
+        "altered_values",
+        "a statement converts the values of a column, or changes the default of a new one",
+        "The kernels have values as they were logged, and one default for each column.",
+        whole=True,
+    )
     REFLECTED_VALUE = _Care(
         "reflected_value",
         "a reflected value is compared",

@@ -193,7 +193,7 @@ class ReferenceLedger:
         """Return the final rows of a table."""
         wanted = self.resolution.clusters.items() if self.options.final_rows else ()
         rows = {
-            name: rows_to_arrow(self.setups[name][table].shown[0], result.rows[table])
+            name: rows_to_arrow(self.setups[name][table].stored[0], result.rows[table])
             for name, result in wanted
             if result.rows.get(table)
         }

@@ -339,9 +339,11 @@ def _own_rows(cluster: ClusterConfiguration) -> dict[str, Any]:
 
 
 def _setup_json(setup: TableSetup) -> dict[str, Any]:
+    bits = () if setup.exceptions is None else setup.exceptions.bits
     return {
         "function": None if setup.function is None else str(setup.function),
         "exceptions_table": None if setup.exceptions is None else setup.exceptions.table.full_name,
         "refused": None if setup.refusal is None else setup.refusal.message,
         "warnings": list(setup.warnings),
+        **({"bits_in_exceptions": list(bits)} if bits else {}),
     }

@@ -21,6 +21,7 @@ from conflict.results.doubts import (
     warnings_of,
 )
 from conflict.rules.decision import Cause, Compared, Decision, Verdict, explain, operation_word
+from conflict.rules.exceptions_table import BITS_IN_EXCEPTIONS
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.table_setup import RefusalKind
 from conflict.shown_text import counted, listed
@@ -60,6 +61,7 @@ def tell_result(run: Document) -> Telling:
             *_passed_over(run),
             *_unlogged(run),
             *_setups(run),
+            *_bits_in_exceptions(run),
             *_left_open(run),
             *warnings_of(doubts),
         ),
@@ -203,6 +205,17 @@ def _what_rows_are(rows: int, known: int) -> str:
 
 
 _CRASHED = "its data nodes went down and lost it, "
+
+
+def _bits_in_exceptions(run: Document) -> Iterator[str]:
+    """Yield which rows of exceptions tables a server can show otherwise, as it writes other bits."""
+    for applier, table, tally in _tallies(run):
+        setup = run["configuration"]["functions"].get(applier, {}).get(table, {})
+        if tally.get("rejected", 0) and setup.get("bits_in_exceptions"):
+            yield (
+                f"{setup['exceptions_table']} on {applier}: {BITS_IN_EXCEPTIONS} in "
+                f"{', '.join(setup['bits_in_exceptions'])} (BIT); exceptions/ has those of the row."
+            )
 
 
 def _skipped(run: Document) -> Iterator[str]:
@@ -381,7 +394,7 @@ def function_of(configuration: Document, table: str, clusters: Sequence[str] = (
 
 
 def _not_known(run: Document) -> Iterator[Table]:
-    """Yield what is never known of rows that are older than the logs, or that a crash may have set back."""
+    """Yield what is never known of rows: older than the logs, set back by a crash, or given values by a statement."""
     names = ("rows", "rows_in_part", "columns")
     rows = [
         (cluster, table, *(found[name] for name in names))
@@ -391,8 +404,15 @@ def _not_known(run: Document) -> Iterator[Table]:
     ]
     if rows:
         headings = ("cluster", "table", "rows that may exist", "rows known in part", "columns of these")
-        older = "" if run.get("crashes") and not run["starts_in_the_middle"] else "older "
-        yield Table(f"What is not known of {older}rows", headings, rows, texts=2)
+        title, note = "What is not known of older rows", ""
+        if not run["starts_in_the_middle"]:
+            title = "What is not known of rows"
+            note = (
+                "A crash may have set these rows back, or a statement gave them values that the server computed (an "
+                "expression, a generated column, a number, the time), or converted by rules that are not known here. "
+                "rows/ does not hold them."
+            )
+        yield Table(title, headings, rows, note=note, texts=2)
 
 
 def _open(run: Document) -> Iterator[Table]:

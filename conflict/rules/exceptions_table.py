@@ -34,6 +34,7 @@ from ndb_formats.schema.tables import Column, Schema, Table
 from ndb_formats.types.values import ABSENT, MaybeValue, Value
 
 __all__ = [
+    "BITS_IN_EXCEPTIONS",
     "READ_ROW",
     "UNKNOWN_TRANSACTION_ID",
     "ColumnRole",
@@ -233,6 +234,10 @@ class ConflictRecord:
 _Fill = Callable[[ConflictRecord], Value]
 
 
+# A fault of the server: of a BIT(33), 1 became 16777216 (recorded on 9.7.2).
+BITS_IN_EXCEPTIONS = "MySQL NDB Cluster 9.7.2 writes other bits than the row had"
+
+
 @attrs.frozen
 class ExceptionsTable:
     """
@@ -251,6 +256,12 @@ class ExceptionsTable:
     roles: tuple[ColumnRole, ...]
     fills: tuple[_Fill, ...] = attrs.field(repr=False)
     replicated: bool = False
+
+    @property
+    def bits(self) -> tuple[str, ...]:
+        """Names of its columns that hold a BIT of the main table: MySQL NDB Cluster writes other bits there."""
+        pairs = zip(self.table.columns, self.roles, strict=True)
+        return tuple(column.name for column, role in pairs if role.kind is RoleKind.DATA and column.type == "bit")
 
     def row(self, record: ConflictRecord) -> tuple[Value, ...]:
         """Return the row for one rejected operation."""

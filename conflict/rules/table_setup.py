@@ -114,6 +114,16 @@ class TableSetup:
             return self.declared, self.places
         return self.table, tuple(range(len(self.table.columns)))
 
+    @property
+    def stored(self) -> tuple[Table, tuple[int, ...]]:
+        """The same of the columns that are stored: NDB has no virtual one, and logs none."""
+        table, places = self.shown
+        kept = [ordinal for ordinal, column in enumerate(table.columns) if column.generated != "virtual"]
+        if len(kept) == len(places):
+            return table, places
+        columns = tuple(table.columns[ordinal] for ordinal in kept)
+        return attrs.evolve(table, columns=columns), tuple(places[ordinal] for ordinal in kept)
+
     def named(self, name: Callable[[Table], Table]) -> TableSetup:
         """Return the setup with its table and exceptions table under other names."""
         exceptions = self.exceptions

@@ -13,7 +13,7 @@ import attrs
 from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.foreign_keys import has_changing_links
 from conflict.engine.columnar.older_rows import changes_older_rows
-from conflict.engine.columnar.setups import changes_functions, compares_reflected
+from conflict.engine.columnar.setups import alters_values, changes_functions, compares_reflected
 from conflict.engine.columnar.unlogged_rows import NO_UNLOGGED
 from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.history.grid.catalogue import refusing_contradictions
@@ -110,6 +110,7 @@ def needs_reference(run: Run) -> CareKind | None:
         CareKind.CHANGING_LINKS: has_changing_links(run),
         CareKind.CHANGING_FUNCTION: changes_functions(run.setups.over_time),
         CareKind.REFLECTED_VALUE: compares_reflected(run),
+        CareKind.ALTERED_VALUES: alters_values(run),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
 

@@ -10,7 +10,7 @@ import re
 from itertools import islice
 
 from ndb_formats.errors import FormatError, SchemaError
-from ndb_formats.events.query_event import QueryEvent, session_of
+from ndb_formats.events.query_event import QueryEvent, session_of, takes_effect
 from ndb_formats.schema.definitions import Definitions
 from ndb_formats.schema.lexer import WordKind, Words, lex, words_of
 from ndb_formats.schema.session import Session
@@ -229,8 +229,8 @@ def _step_to(words: Words, end: frozenset[str]) -> None:
 
 
 def statement_of(query: QueryEvent) -> Statement | None:
-    """Return the statement of an event with its session; None for one that changes no definition."""
-    if query.error or not defines_tables(query.statement):
+    """Return the statement of an event with its session; None for one that changes no definition there."""
+    if query.error or not defines_tables(query.statement) or not takes_effect(query):
         return None
     return Statement(query.statement, query.database, session_of(query))
 

@@ -169,10 +169,22 @@ _SIZES = {
 }  # fmt: skip
 _TEXTS = {2: 1, 5: 0, 6: 0}  # those that are a text after its size, and how many bytes follow it
 _MANY_DATABASES = 254  # this number instead of that of the names: they are not listed
-_ALTER_ENDS = 0x0C  # flags of MariaDB with which the number of an ALTER follows
+_START_ALTER, _COMMIT_ALTER, _ROLLBACK_ALTER = 0x02, 0x04, 0x08  # flags of MariaDB, in the Gtid event too
+_ALTER_ENDS = _COMMIT_ALTER | _ROLLBACK_ALTER  # the number of the Gtid event of the start follows
 _FIRST_OF_MARIADB = 128
 _EXPLICIT_FLAG = 1 << 24  # of MariaDB's flags
 _FLAGS = 0
+
+
+def takes_effect(event: QueryEvent) -> bool:
+    """
+    Whether a statement is carried out where it stands.
+
+    With ``binlog_alter_two_phase`` MariaDB logs an ALTER when it starts, and again when it commits or is rolled back;
+    rows between the two, and other statements, have the definition before. It counts where it commits.
+    """
+    flags = dict(_variables(event.status)).get(_FLAGS3, b"\0")[0]
+    return not flags & (_START_ALTER | _ROLLBACK_ALTER)
 
 
 def session_of(event: QueryEvent) -> Session:
@@ -251,7 +263,7 @@ def _variables(status: bytes) -> Iterator[tuple[int, bytes]]:
                 yield kind, b"\0".join(_until_nul(cursor) for _ in range(0 if count == _MANY_DATABASES else count))
             elif kind == _FLAGS3:
                 flags = cursor.uint(1)
-                yield kind, cursor.take(8 if flags & _ALTER_ENDS else 0)
+                yield kind, bytes([flags]) + cursor.take(8 if flags & _ALTER_ENDS else 0)
             elif kind == _COLLATIONS:
                 yield kind, cursor.take(4 * cursor.uint(1))
             else:

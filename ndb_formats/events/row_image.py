@@ -12,7 +12,7 @@ of wider types (`converted_image`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 
 import attrs
 
@@ -369,10 +369,12 @@ def _coerced(value: Value, codec: Codec) -> Value:
     """Return a value as a column of another type takes it."""
     code = None if codec.meaning is None else codec.meaning.wire.code
     if code in _NUMBERS:
-        return int(value)  # type: ignore[arg-type]  # what is no number is an error
+        if isinstance(value, Decimal):
+            return int(value.to_integral_value(ROUND_HALF_UP))
+        return round(value) if isinstance(value, float) else int(value)  # type: ignore[arg-type]  # or it is an error
     if code is ColumnCode.NEWDECIMAL:
         scale = codec.meaning.wire.scale if codec.meaning is not None else 0
-        return Decimal(str(value)).quantize(Decimal(1).scaleb(-scale))
+        return Decimal(str(value)).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
     if code in (ColumnCode.FLOAT, ColumnCode.DOUBLE):
         return float(value)  # type: ignore[arg-type]
     if codec.meaning is not None and codec.meaning.charset is not None and not codec.meaning.members:

@@ -7,6 +7,8 @@ Source: MySQL manual, "ALTER TABLE Statement"; MariaDB, "ALTER TABLE".
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
+from itertools import pairwise
 
 import attrs
 
@@ -23,6 +25,27 @@ _PARTITION_VERBS = frozenset(
     {"ADD", "DROP", "TRUNCATE", "COALESCE", "REORGANIZE", "EXCHANGE", "ANALYZE", "CHECK", "OPTIMIZE", "REBUILD"}
     | {"REPAIR", "DISCARD", "IMPORT", "REMOVE", "UPGRADE", "CONVERT"}
 )
+
+
+class Said(Enum):
+    """What a statement can say that changes no definition, but how NDB carries it out."""
+
+    CHECK = "a check is added, dropped or switched"
+    FORCE = "FORCE"
+    ORDER = "ORDER BY"
+    AUTO_INCREMENT = "AUTO_INCREMENT of the table"
+    MAX_ROWS = "MAX_ROWS"
+    ROW_FORMAT = "ROW_FORMAT"
+    TABLESPACE = "TABLESPACE or STORAGE of the table"
+    FORMAT = "COLUMN_FORMAT or STORAGE DISK of a column"
+    PARTITIONS = "partitions other than ADD PARTITION and REORGANIZE PARTITION"
+    OPTION = "another option"
+
+
+_OPTIONS = {
+    **{each.name: each for each in (Said.AUTO_INCREMENT, Said.MAX_ROWS, Said.ROW_FORMAT, Said.TABLESPACE)},
+    "STORAGE": Said.TABLESPACE,
+}
 
 
 @attrs.frozen
@@ -66,6 +89,7 @@ class Clauses:
         period: The new application-time period, an empty one if it is dropped (MariaDB).
         detached: Database and name of the table that a partition becomes (MariaDB).
         attached: Database and name of the table that becomes a partition (MariaDB).
+        said: What else it says.
     """
 
     columns: list[NewColumn] = attrs.field(factory=list)
@@ -85,6 +109,7 @@ class Clauses:
     period: Period | None = None
     detached: tuple[str, str] | None = None
     attached: tuple[str, str] | None = None
+    said: set[Said] = attrs.field(factory=set)
 
     def key_name(self, name: str) -> str:
         """Return the name that a key has afterwards."""
@@ -122,7 +147,7 @@ def take_clauses(words: Words, database: str, session: Session, *, table: Text, 
     if options.converted and not session.server.mariadb:
         options.converted = options.charset  # MariaDB alone keeps options of the table apart
     text = options.charset or table
-    found = attrs.evolve(options)
+    found = attrs.evolve(options, said=set())
     reader = _Reader(database, session, default, found)
     rest = words.rest()
     while rest.word:
@@ -147,16 +172,22 @@ def _take_charset(reader: _Reader, clause: Words) -> None:
 def _take_clause(reader: _Reader, rest: Words, text: Text) -> None:
     """Read one clause from the words that are left."""
     if _is_of_partitions(rest):
+        if not (rest.rest().accept("ADD") or rest.rest().accept("REORGANIZE")):
+            reader.found.said.add(Said.PARTITIONS)
         _take_partitions(reader, rest)
         return
     clause = next(rest.rest().items())
     rest.position += len(clause.words)
     partitions = _partition_options(clause)
+    if partitions:
+        reader.found.said.add(Said.PARTITIONS)
     action = _ACTIONS.get(clause.upper)
     if action is not None:
         clause.step()
         action(reader, clause, text)
     else:
+        words = {word.upper() for word, kind in clause.words if kind is WordKind.WORD}
+        reader.found.said |= {Said.OPTION, *(said for name, said in _OPTIONS.items() if name in words)}
         options = take_options(clause, reader.session, reader.default)
         reader.found.engine = options.engine or reader.found.engine
     if partitions:
@@ -194,6 +225,9 @@ def _partition_options(clause: Words) -> bool:
 _PARTITION_ENDS = {("PARTITION", "BY"), ("REMOVE", "PARTITIONING")}
 
 
+_Action = Callable[[_Reader, Words, Text], object]
+
+
 def _add(reader: _Reader, clause: Words, text: Text) -> None:
     if clause.accept("SYSTEM", "VERSIONING"):
         reader.found.versioned = True
@@ -209,6 +243,8 @@ def _add(reader: _Reader, clause: Words, text: Text) -> None:
             continue
         if is_key_item(item):
             reader.found.keys.append(take_index(item))
+            if not reader.found.keys[-1].kind:
+                reader.found.said.add(Said.CHECK)
         else:
             _take_column(reader, item, text, NewColumn(_NO_ITEM, optional=optional))
 
@@ -216,6 +252,11 @@ def _add(reader: _Reader, clause: Words, text: Text) -> None:
 def _take_column(reader: _Reader, clause: Words, text: Text, new: NewColumn) -> None:
     definition, after = _split_place(clause)
     found = reader.found
+    words = [word.upper() for word, kind in definition.words if kind is WordKind.WORD]
+    found.said |= {Said.CHECK} if "CHECK" in words[1:] else set()
+    pairs = {*pairwise(words)}
+    if ("COLUMN_FORMAT" in words and not pairs & _DYNAMIC) or ("STORAGE", "DISK") in pairs:
+        found.said.add(Said.FORMAT)
     item = take_column(definition, text, reader.session, found.converted)
     # IF [NOT] EXISTS is of the keys that the definition declares, too: they come unless there is one of the name.
     found.keys += [
@@ -225,6 +266,7 @@ def _take_column(reader: _Reader, clause: Words, text: Text, new: NewColumn) -> 
     reader.found.columns.append(attrs.evolve(new, item=item, after=after))
 
 
+_DYNAMIC = {("COLUMN_FORMAT", "DYNAMIC"), ("COLUMN_FORMAT", "DEFAULT")}
 _NO_ITEM = ColumnItem(Column("", ""))
 
 
@@ -258,7 +300,9 @@ def _drop(reader: _Reader, clause: Words, _: Text) -> None:
     elif clause.accept("PERIOD"):
         is_of_versions = any(word.upper() == "SYSTEM_TIME" for word, _ in clause.words)
         found.period = found.period if is_of_versions else Period()
-    elif clause.upper != "CHECK":
+    elif clause.upper == "CHECK":
+        found.said.add(Said.CHECK)
+    else:
         clause.accept("COLUMN")
         optional = clause.accept("IF", "EXISTS")
         found.dropped[clause.step()] = optional
@@ -278,6 +322,7 @@ def _change(reader: _Reader, clause: Words, text: Text) -> None:
 
 def _alter_column(reader: _Reader, clause: Words, _: Text) -> None:
     if clause.upper in ("INDEX", "KEY", "CHECK", "CONSTRAINT"):
+        reader.found.said.add(Said.CHECK if clause.upper in ("CHECK", "CONSTRAINT") else Said.OPTION)
         return
     clause.accept("COLUMN")
     clause.accept("IF", "EXISTS")
@@ -319,11 +364,18 @@ def _algorithm(reader: _Reader, clause: Words, _: Text) -> None:
     reader.found.algorithm = clause.step().upper()
 
 
+def _says(said: Said) -> _Action:
+    def take(reader: _Reader, clause: Words, _: Text) -> None:
+        reader.found.said.add(said)
+        clause.to_the_end()
+
+    return take
+
+
 def _nothing(_: _Reader, clause: Words, __: Text) -> None:
     clause.to_the_end()
 
 
-_Action = Callable[[_Reader, Words, Text], object]
 _ACTIONS: dict[str, _Action] = {
     "ADD": _add,
     "DROP": _drop,
@@ -334,10 +386,10 @@ _ACTIONS: dict[str, _Action] = {
     "CONVERT": _convert,
     "ALGORITHM": _algorithm,
     "LOCK": _nothing,
-    "ORDER": _nothing,
+    "ORDER": _says(Said.ORDER),
     "DISABLE": _nothing,
     "ENABLE": _nothing,
-    "FORCE": _nothing,
+    "FORCE": _says(Said.FORCE),
     "DISCARD": _nothing,
     "IMPORT": _nothing,
     "WITH": _nothing,

@@ -18,13 +18,13 @@ from ndb_formats.errors import CorruptError, SchemaError
 from ndb_formats.schema.alter_clauses import Clauses, NewColumn
 from ndb_formats.schema.column_definition import ROW_END, ROW_START, with_implicit_timestamps
 from ndb_formats.schema.declared_type import converted_type
+from ndb_formats.schema.ndb_copies import NdbChange, copies_rows
 from ndb_formats.schema.row_keys import without_serving_key
 from ndb_formats.schema.session import Session, Text
 from ndb_formats.schema.table_body import with_row_versions
 from ndb_formats.schema.table_keys import complete, with_foreign_key, with_key, without_foreign_key, without_key
 from ndb_formats.schema.tables import Column, Period, Table
 from ndb_formats.types.charsets import decode_text, encode_text
-from ndb_formats.types.values import ABSENT
 
 
 @attrs.frozen
@@ -69,7 +69,14 @@ def alter_table(table: Table, clauses: Clauses, session: Session) -> Alteration:
         placed += [_Placed(column, None) for column in after.columns[len(placed) :]]
     after = complete(after)
     another_key = bool(table.serving) != bool(after.serving)
-    rebuilds = _rebuilds(old, placed, clauses) or another_key
+    change = NdbChange(
+        old,
+        [each.column for each in placed],
+        [each.source for each in placed],
+        _redefines(old, placed),
+        clauses,
+    )
+    rebuilds = copies_rows(change) or another_key
     copied = rebuilds if clauses.algorithm in ("", "DEFAULT") else clauses.algorithm == "COPY"
     added_only = _adds_only(clauses) and not another_key
     return Alteration(after, tuple(each.source for each in placed), copied, added_only)
@@ -272,28 +279,12 @@ def _drops_primary(clauses: Clauses) -> bool:
     return any(name.upper() == "PRIMARY" for name in clauses.dropped_keys)
 
 
-def _rebuilds(table: Table, placed: Sequence[_Placed], clauses: Clauses) -> bool:
-    """Return whether NDB has to make a new table: it adds columns online at the end, NULL and without a default."""
-    sources = [each.source for each in placed]
-    kept = [source for source in sources if source is not None]
-    moved = kept != sorted(kept) or sources[: len(kept)] != kept or len(kept) < len(table.columns)
-    redefined = any(
-        attrs.evolve(_changed(table.columns[each.source], clauses), name=each.column.name) != each.column
+def _redefines(table: Table, placed: Sequence[_Placed]) -> bool:
+    """Whether a column that stays gets another definition than a new name; what no clause changes stays the same."""
+    return any(
+        attrs.evolve(table.columns[each.source], name=each.column.name) != each.column
         for each in placed
         if each.source is not None
-    )
-    added = (each.column for each in placed if each.source is None)
-    offline = any(not c.nullable or c.default not in (ABSENT, None) or c.generated for c in added)
-    placed_by_name = any(new.after is not None for new in clauses.columns)
-    another_key = _drops_primary(clauses) or any(key.kind == "PRIMARY" for key in clauses.keys)
-    return (
-        moved
-        or redefined
-        or offline
-        or placed_by_name
-        or clauses.converted is not None
-        or clauses.engine is not None
-        or another_key
     )
 
 

@@ -23,22 +23,32 @@ _OF_MYSQL_ONLY = range(50_700, 100_000)
 
 
 class SqlMode(IntFlag):
-    """The bits of sql_mode that change what a definition means, as a log has them."""
+    """The bits of sql_mode that change what a definition means, or what ALTER makes of values, as a log has them."""
 
     REAL_AS_FLOAT = 1 << 0
     ANSI_QUOTES = 1 << 2
     ORACLE = 1 << 9
     NO_BACKSLASH_ESCAPES = 1 << 20
+    STRICT_TRANS_TABLES = 1 << 21
+    STRICT_ALL_TABLES = 1 << 22
+    PAD_CHAR_TO_FULL_LENGTH = 1 << 31
+    TIME_TRUNCATE_FRACTIONAL = 1 << 32
 
     @classmethod
     def named(cls, names: str) -> SqlMode:
-        """Return the bits of a list as in ``SET sql_mode``; ANSI holds two of them, other modes none."""
+        """Return the bits of a list as in ``SET sql_mode``; ANSI and TRADITIONAL hold two of them, other modes none."""
         modes = {name.strip().upper() for name in names.split(",")}
         modes |= {"REAL_AS_FLOAT", "ANSI_QUOTES"} if "ANSI" in modes else set()
+        modes |= {"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES"} if "TRADITIONAL" in modes else set()
         return cls(sum(bit for bit in cls if bit.name in modes))
 
+    @property
+    def strict(self) -> bool:
+        """Whether a value that does not fit refuses a statement on tables with transactions, as NDB's are."""
+        return bool(self & (SqlMode.STRICT_TRANS_TABLES | SqlMode.STRICT_ALL_TABLES))
 
-_NO_MODE = SqlMode(0)
+
+NO_MODE = SqlMode(0)
 
 
 @attrs.frozen
@@ -92,7 +102,7 @@ class Session:
     """
 
     server: ServerVersion = ServerVersion()
-    sql_mode: SqlMode = _NO_MODE
+    sql_mode: SqlMode = NO_MODE
     charset: Text = ("utf8mb4", "utf8mb4_0900_ai_ci")
     server_charset: Text = ("utf8mb4", "utf8mb4_0900_ai_ci")
     collations: Mapping[str, str] = attrs.field(factory=dict)

@@ -104,6 +104,11 @@ class Column:
         return not self.nullable and self.default is ABSENT and self.generated != "virtual"
 
     @property
+    def is_computed(self) -> bool:
+        """Whether the server computes a value that is not given, so that nobody else knows it."""
+        return self.generated is not None or self.computed_default or self.auto_increment
+
+    @property
     def is_blob(self) -> bool:
         """Whether NDB stores it as a blob, outside the row; a vector is in the row, as a VARBINARY is (recorded)."""
         return self.type in BLOB_TYPES and self.type != "vector"

@@ -76,7 +76,7 @@ class Statement:
 Log = Sequence[Epoch | Statement]
 
 
-def keyless_run(folder: Path, schemas: tuple[str, str | None], logs: tuple[Log, Log]) -> Configuration:
+def keyless_run(folder: Path, schemas: tuple[str, str | None], logs: tuple[Log, Log], *, key: int = 0) -> Configuration:
     """
     Write the logs of A and B into a folder, and return their run.
 
@@ -84,29 +84,30 @@ def keyless_run(folder: Path, schemas: tuple[str, str | None], logs: tuple[Log, 
         folder: Where the files go.
         schemas: The schema of the run, and that of B if it has its own.
         logs: What each of them logged.
+        key: How many columns, from the first, are a primary key after all, and so not nullable.
     """
     schema, other = (None if text is None else parse_schema(text, database="d") for text in schemas)
     assert schema is not None
     clusters = []
     for (name, server_id), log, own in zip(SERVER_IDS.items(), logs, (None, other), strict=True):
         path = folder / f"{name}.000001"
-        _write(path, server_id, log)
+        _write(path, server_id, log, key)
         clusters.append(ClusterConfiguration(name, (LoggingServer(server_id, (path,)),), schema=own))
     return Configuration(tuple(clusters), schema, (ReplicationRow("d", "%", 0, 7, None),), span=Span(empty=True))
 
 
-def _write(path: Path, server_id: int, log: Log) -> None:
+def _write(path: Path, server_id: int, log: Log, key: int) -> None:
     raws: list[Raw] = []
     for item in log:
         if isinstance(item, Statement):
             raws.append((QUERY, SERVER_IDS[item.side], query_body(b"d", item.text.encode())))
         else:
-            raws += _epoch(server_id, item)
+            raws += _epoch(server_id, item, key)
     start = event_bytes(FORMAT_DESCRIPTION, description_body(), server_id=server_id)
     path.write_bytes(MAGIC + start + b"".join(event_bytes(code, body, server_id=author) for code, author, body in raws))
 
 
-def _epoch(server_id: int, epoch: Epoch) -> list[Raw]:
+def _epoch(server_id: int, epoch: Epoch, key: int) -> list[Raw]:
     content, author = epoch.content, server_id
     changes = content.changes if isinstance(content, Arrived) else content
     transaction = server_id * 1000 + epoch.number
@@ -118,7 +119,7 @@ def _epoch(server_id: int, epoch: Epoch) -> list[Raw]:
     events += [_change(change, columns, transaction, author) for change in changes]
     maps = [(TABLE_MAP, server_id, STATUS_MAP)]
     if columns:
-        body = table_map_body(LONG * columns, table_id=H_ID, database=b"d", table=b"h", nullable=range(columns))
+        body = table_map_body(LONG * columns, table_id=H_ID, database=b"d", table=b"h", nullable=range(key, columns))
         maps.append((TABLE_MAP, server_id, body))
     own = (WRITE, server_id, status(server_id, epoch.number)[2])
     return [BEGIN, *maps, own, *events, COMMIT]

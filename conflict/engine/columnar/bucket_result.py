@@ -27,7 +27,7 @@ from conflict.engine.kernels.arrays import (
 )
 from conflict.engine.kernels.column_scans import CountedDecisions, count_outcomes
 from conflict.engine.kernels.fold import Folded
-from conflict.engine.kernels.provenance import trace_images
+from conflict.engine.kernels.provenance import ABSENT_IMAGE, trace_images
 from conflict.engine.kernels.provenance_records import FinalRows
 from conflict.history.restarts import Stretch, stretches_of
 from conflict.rules.counters import (
@@ -98,15 +98,58 @@ class BucketResult:
     def columns_not_known(self) -> Int64:
         """How many stored columns of each final row nothing showed. Shape (clusters, keys)."""
         keys = len(self.bucket.key_table)
-        if self.older is None or not keys:
+        if not self.lacks_values or not keys:
             return np.zeros((2, keys), np.int64)
-        stored = [[column.generated != "virtual" for column in table.columns] for table in self.bucket.numbers.tables]
-        # A column of a table, by slot.
-        starts = np.cumsum([0, *map(len, stored)])[self.bucket.key_table]
+        return self._counted(self.unseen | self.computed)
+
+    @cached_property
+    def columns_not_seen(self) -> Int64:
+        """The same without those that the server computed. Shape (clusters, keys)."""
+        keys = len(self.bucket.key_table)
+        return np.zeros((2, keys), np.int64) if self.older is None or not keys else self._counted(self.unseen)
+
+    def _counted(self, unknown: Bool) -> Int64:
+        found = np.add.reduceat(unknown.astype(np.int64), self.bucket.slots[:-1], axis=1)
+        return np.where(self.final.exists, found, 0)
+
+    @property
+    def unseen(self) -> Bool:
+        """Which stored columns of rows that are older than the log nothing showed. Shape (clusters, slots)."""
+        if self.older is None:
+            return np.zeros(self.final.images.shape, np.bool_)
+        tables = self.bucket.numbers.tables
+        stored = [[column.generated != "virtual" for column in table.columns] for table in tables]
+        return np.asarray(self.final.unknown & self._by_slot(stored))
+
+    @property
+    def computed(self) -> Bool:
+        """Which columns the server computed, as in a new one, since no image has them. Shape (clusters, slots)."""
+        computed = np.stack([self._by_slot(each) for each in self._computed])
+        return np.asarray((self.final.images == ABSENT_IMAGE) & computed)
+
+    @cached_property
+    def lacks_values(self) -> bool:
+        """Whether rows can have columns that nothing shows: rows that are older than the log, or computed columns."""
+        return self.older is not None or any(any(each) for own in self._computed for each in own)
+
+    @cached_property
+    def _computed(self) -> list[list[list[bool]]]:
+        """Per cluster and table, which columns the server computes where nothing writes them, as in a new one."""
+        found = []
+        for cluster in self.clusters:
+            own = [[False] * len(table.columns) for table in self.bucket.numbers.tables]
+            for setup, columns in zip(cluster.setups, own, strict=True):
+                if setup.declared is not None:
+                    for place, column in zip(setup.places, setup.declared.columns, strict=True):
+                        columns[place] = column.is_computed and column.generated != "virtual"
+            found.append(own)
+        return found
+
+    def _by_slot(self, columns: Sequence[Sequence[bool]]) -> Bool:
+        """Return what is given per table and column, by slot."""
+        starts = np.cumsum([0, *map(len, columns)])[self.bucket.key_table]
         places = np.arange(self.bucket.slots[-1]) - np.repeat(self.bucket.slots[:-1], np.diff(self.bucket.slots))
-        counted = np.concatenate(stored)[np.repeat(starts, np.diff(self.bucket.slots)) + places]
-        unknown = np.add.reduceat((self.final.unknown & counted).astype(np.int64), self.bucket.slots[:-1], axis=1)
-        return np.where(self.final.exists, unknown, 0)
+        return np.asarray(np.concatenate(columns)[np.repeat(starts, np.diff(self.bucket.slots)) + places])
 
     @property
     def may_be_missing(self) -> Bool:

@@ -34,12 +34,15 @@ class _Keys:
     Attributes:
         exists: Whether the row exists. Shape (clusters, keys).
         known: Whether it exists and all its columns are known. Shape (clusters, keys).
+        seen: Whether it exists and all its columns are known but those that its server computed. Shape (clusters,
+            keys).
         may_be_missing: Whether it may exist, though it does not for all that is known. Shape (clusters, keys).
         images: Image of each column; `ABSENT_IMAGE` too where the row does not exist. Shape (clusters, keys, columns).
     """
 
     exists: Bool
     known: Bool
+    seen: Bool
     may_be_missing: Bool
     images: Int64
 
@@ -55,12 +58,13 @@ class _Keys:
             images = result.final.images[:, slots[keys][:, None] + np.arange(width)]
         images[~exists] = ABSENT_IMAGE
         known = exists & (result.columns_not_known[:, keys] == 0)
-        return cls(exists, known, result.may_be_missing[:, keys], images)
+        seen = exists & (result.columns_not_seen[:, keys] == 0)
+        return cls(exists, known, seen, result.may_be_missing[:, keys], images)
 
     def part(self, batch: slice) -> _Keys:
         """Return some of the keys."""
-        exists, known, may_be_missing = (each[:, batch] for each in (self.exists, self.known, self.may_be_missing))
-        return _Keys(exists, known, may_be_missing, self.images[:, batch])
+        of_clusters = (self.exists, self.known, self.seen, self.may_be_missing, self.images)
+        return _Keys(*(each[:, batch] for each in of_clusters))
 
     @property
     def unlike(self) -> Bool:
@@ -69,9 +73,9 @@ class _Keys:
 
     @property
     def alone(self) -> int:
-        """Number of rows that are known, and exist on one cluster alone."""
+        """Number of rows that the logs show, and that exist on one cluster alone."""
         alone = (self.exists[0] != self.exists[1]) & ~self.may_be_missing.any(axis=0)
-        return int((alone & self.known.any(axis=0)).sum())
+        return int((alone & self.seen.any(axis=0)).sum())
 
 
 def count_differing(result: BucketResult, table: int) -> int | None:
@@ -81,7 +85,7 @@ def count_differing(result: BucketResult, table: int) -> int | None:
         return None
     alone = first ^ second
     if result.older is not None:
-        alone &= ~result.may_be_missing.any(axis=0) & (result.columns_not_known == 0).all(axis=0)
+        alone &= ~result.may_be_missing.any(axis=0) & (result.columns_not_seen == 0).all(axis=0)
     return int(alone.sum())
 
 
@@ -107,7 +111,7 @@ def count_unequal(result: BucketResult, reader: ImageReader, table: int) -> int:
     Raises:
         FormatError: A value cannot be decoded.
     """
-    if any(cluster.setups[table].declared is not None for cluster in result.clusters):
+    if _is_shown_otherwise(result, table):
         differing = declared_table(result, reader, table).differing
         assert differing is not None
         return differing
@@ -132,7 +136,7 @@ def final_table(result: BucketResult, reader: ImageReader, table: int) -> FinalT
     Raises:
         FormatError: A value cannot be decoded.
     """
-    if any(cluster.setups[table].declared is not None for cluster in result.clusters):
+    if _is_shown_otherwise(result, table):
         return declared_table(result, reader, table)
     definition, numbers = result.bucket.numbers.tables[table], _present_keys(result, table)
     schema = row_schema(definition)
@@ -152,10 +156,16 @@ def final_table(result: BucketResult, reader: ImageReader, table: int) -> FinalT
     return _joined(result, table, parts, differing)
 
 
+def _is_shown_otherwise(result: BucketResult, table: int) -> bool:
+    """Whether final rows have other columns than the History table, or differ by cluster."""
+    virtual = any(column.generated == "virtual" for column in result.bucket.numbers.tables[table].columns)
+    return virtual or any(cluster.setups[table].declared is not None for cluster in result.clusters)
+
+
 def declared_table(result: BucketResult, reader: ImageReader, table: int) -> FinalTable:
     """Return the final rows of a table whose columns are not those of the History table, or differ by cluster."""
     numbers = _present_keys(result, table)
-    shown = [cluster.setups[table].shown for cluster in result.clusters]
+    shown = [cluster.setups[table].stored for cluster in result.clusters]
     schemas = [row_schema(definition) for definition, _ in shown]
     common = [place for place in shown[0][1] if place in shown[1][1]]
     parts: tuple[list[pa.Table], ...] = tuple([schema.empty_table()] for schema in schemas)
@@ -170,12 +180,23 @@ def declared_table(result: BucketResult, reader: ImageReader, table: int) -> Fin
                 columns[place] = values.all_rows()
             found.append(columns)
             rows = pa.table(list(columns.values()), schema=schemas[side])
-            parts[side].append(rows.filter(pa.array(keys.exists[side])))
+            parts[side].append(rows.filter(pa.array(keys.known[side])))
         unlike = np.zeros(len(keys.unlike), np.bool_)
         for place in common:
-            unlike |= ~_same_values(*(side[place] for side in found))
-        differing += keys.alone + int((unlike & keys.exists.all(axis=0)).sum())
+            computed = np.logical_or.reduce(
+                [
+                    _is_computed(definition, places, place) & (keys.images[side, :, place] == ABSENT_IMAGE)
+                    for side, (definition, places) in enumerate(shown)
+                ]
+            )
+            unlike |= ~computed & ~_same_values(*(side[place] for side in found))
+        differing += keys.alone + int((unlike & keys.seen.all(axis=0)).sum())
     return _joined(result, table, parts, differing)
+
+
+def _is_computed(definition: Table, places: Sequence[int], place: int) -> bool:
+    """Whether the server computes a column where no image has it, so that its value is not known."""
+    return definition.columns[places.index(place)].is_computed
 
 
 def _joined(result: BucketResult, table: int, parts: Sequence[Sequence[pa.Table]], differing: int) -> FinalTable:

@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from conflict.config.configuration import ClusterConfiguration
+from conflict.config.definitions import AlteredColumn
 from conflict.engine.kernels.arrays import Bool, EpochApplies, Int16, Int64, Logged
 from conflict.engine.kernels.logged_rows import EventMasks, event_masks, reflects
 from conflict.engine.kernels.records import RULE, Rules
@@ -27,11 +28,15 @@ from conflict.rules.stops import Misfit, active_function
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
 from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.altered_values import added_value
+from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Table
+from ndb_formats.schema.value_conversions import NOT_KNOWN
 
 __all__ = [
     "ClusterSetup",
     "RequiredOverTime",
+    "alters_values",
     "changes_functions",
     "cluster_setups",
     "compares_reflected",
@@ -351,6 +356,35 @@ def _are_apart(first: Mapping[str, TableSetup], second: Mapping[str, TableSetup]
     if mine is None or theirs is None:
         return mine is not theirs
     return misfit(mine, theirs) is not None or misfit(theirs, mine) is not None
+
+
+def alters_values(run: Run, *, compared_alone: bool = False) -> bool:
+    """
+    Whether a statement gives rows values that the kernels do not have.
+
+    These are converted ones, and those of a new column whose definition at the end gives another value.
+
+    Args:
+        run: The run.
+        compared_alone: Look at columns alone that a conflict function can compare.
+    """
+    return any(
+        each.source is not None or not _is_default_at_end(each, known.setups[table])
+        for known in run.definitions.values()
+        for step in known.steps
+        for table, altered in step.altered.items()
+        for each in altered
+        if not compared_alone or (each.after.unsigned and each.after.type in ("int", "bigint"))
+    )
+
+
+def _is_default_at_end(altered: AlteredColumn, setup: TableSetup) -> bool:
+    """Whether the last definition of a new column, if it is not dropped, gives what rows got in it."""
+    table, places = setup.shown
+    if altered.place not in places:
+        return True
+    value, last = added_value(altered.after), table.columns[places.index(altered.place)]
+    return last.is_computed if value is NOT_KNOWN else not last.is_computed and implied_value(last) == value
 
 
 def compares_reflected(run: Run) -> bool:

@@ -226,7 +226,7 @@ def _count_rows(result: BucketResult, number: int) -> tuple[dict[str, int], dict
     rows, not_known = {}, {}
     for table, definition in enumerate(result.bucket.numbers.tables):
         here, exists = result.bucket.key_table == table, result.folded.exists[number]
-        if result.older is not None:
+        if result.lacks_values:
             columns = result.columns_not_known[number]
             if columns[here].any():
                 in_part = int((columns[here] > 0).sum())

@@ -127,10 +127,11 @@ def background_of(
             keys = dict.fromkeys(key for change in item.changes for key in touched_keys(change))
             here.keep(keys, (item.epoch, item.group))
         elif isinstance(item, DefinitionChange):
-            emptied = [key for key in here.cluster.store.rows if key[0] in item.step.emptied]
+            changed = {*item.step.emptied, *item.step.altered}
+            rows = [key for key in here.cluster.store.rows if key[0] in changed]
             here.cluster.define(item)
             here.setups.append(((item.epoch, item.group), here.cluster.setups))
-            here.keep(emptied, (item.epoch, item.group))
+            here.keep(rows, (item.epoch, item.group))
         else:
             assert isinstance(item, EpochApply)
             source, shown = found[item.source], recorded[here.cluster.name]

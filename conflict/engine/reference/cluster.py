@@ -271,9 +271,13 @@ class ReplayedCluster:
                     del self.exceptions_count[counted]
         if change.step.server_id != self.server_id:
             self.result.copied += sum(key[0] in change.step.copied for key in self.store.rows)
-        self.setups = change.step.after.setups
+        before, self.setups = self.setups, change.step.after.setups
         for key in [key for key in self.store.rows if key[0] in change.step.emptied]:
             self.store.put(key, None)
+        for key, row in [*self.store.rows.items()]:
+            altered, setup, layout = change.step.altered.get(key[0]), before.get(key[0]), self.layouts.get(key[0])
+            if altered and setup is not None and layout is not None:
+                self.store.put(key, row.altered(altered, setup, layout))
         for name in change.step.touched:
             setup, layout = self.setups.get(name), self.layouts.get(name)
             if setup is not None and layout is not None and not setup.table.primary_key:

@@ -118,7 +118,7 @@ def _rows_by_key(cluster: ReplayedCluster) -> FinalRows:
     for key, row in sorted(cluster.store.rows.items()):
         if key[0] not in cluster.setups:
             continue  # the table was dropped
-        (table, places), layout = cluster.setups[key[0]].shown, cluster.layouts[key[0]]
+        (table, places), layout = cluster.setups[key[0]].stored, cluster.layouts[key[0]]
         if columns_not_known(row, cluster.setups[key[0]].table):
             continue
         columns = zip(places, table.columns, strict=True)
@@ -156,6 +156,43 @@ def _differing(first: ReplayedCluster, second: ReplayedCluster, rows: Mapping[st
                 yield key
         elif None in states:
             yield key
+    yield from (key for key in _rows_in_part(first, second) if _differs_in_part(key, first, second))
+
+
+def _rows_in_part(*clusters: ReplayedCluster) -> set[RowKey]:
+    """Return the rows with values of a statement that nobody knows; all else is known of them."""
+    return {
+        key
+        for cluster in clusters
+        for key, row in cluster.store.rows.items()
+        if key[0] in cluster.setups and cluster.setups[key[0]].table.primary_key and _is_in_part(cluster, key, row)
+    }
+
+
+def _is_in_part(cluster: ReplayedCluster, key: RowKey, row: Row) -> bool:
+    table = cluster.setups[key[0]].table
+    lacking = row.lacking(place for place, column in enumerate(table.columns) if column.generated != "virtual")
+    return lacking <= row.unknown and columns_not_known(row, table) > 0
+
+
+def _differs_in_part(key: RowKey, *clusters: ReplayedCluster) -> bool:
+    """Whether such a row differs in what is known of it on both clusters, or exists on one alone."""
+    values = []
+    for cluster in clusters:
+        row = cluster.store.get(key) if key[0] in cluster.setups else None
+        if row is None:
+            return True
+        if not _is_in_part(cluster, key, row) and columns_not_known(row, cluster.setups[key[0]].table):
+            return False  # it is older than the log
+        (table, places), layout = cluster.setups[key[0]].stored, cluster.layouts[key[0]]
+        known = (
+            (place, column)
+            for place, column in zip(places, table.columns, strict=True)
+            if place in row.payloads or not (place in row.unknown or column.is_computed)
+        )
+        values.append({place: _value(row.payloads, layout, place, column) for place, column in known})
+    first, second = values
+    return any(first[place] != second[place] for place in first.keys() & second.keys())
 
 
 def _have_other_identities(first: ReplayedCluster, second: ReplayedCluster, name: str) -> bool:
@@ -168,7 +205,7 @@ def _differing_copies(
     name: str, clusters: tuple[ReplayedCluster, ReplayedCluster], rows: tuple[FinalRows, FinalRows]
 ) -> Iterator[RowKey]:
     """Yield the rows of such a table that one cluster has more often than the other, by the columns that both have."""
-    if not all(each.store.holds_all(name) for each in clusters):
+    if not all(each.store.holds_all(name) for each in clusters) or any(_lacks_values(name, each) for each in clusters):
         return
     counts = []
     for own, places in zip(rows, common_columns(*(each.setups[name] for each in clusters)), strict=True):
@@ -178,11 +215,17 @@ def _differing_copies(
         yield from ((name, repr(values).encode() + bytes(copy)) for copy in range(count))
 
 
+def _lacks_values(name: str, cluster: ReplayedCluster) -> bool:
+    """Whether some columns of rows of a table are not known."""
+    table = cluster.setups[name].table
+    return any(columns_not_known(row, table) for key, row in cluster.store.rows.items() if key[0] == name)
+
+
 def common_columns(first: TableSetup | None, second: TableSetup | None) -> tuple[list[int], list[int]]:
     """Return the ordinals on both clusters of the columns that both have."""
     if first is None or second is None:
         return [], []
-    (_, places), (_, others) = first.shown, second.shown
+    (_, places), (_, others) = first.stored, second.stored
     shared = [place for place in places if place in others]
     return [places.index(place) for place in shared], [others.index(place) for place in shared]
 
@@ -202,8 +245,10 @@ def _complete_result(cluster: ReplayedCluster, rows: Mapping[RowKey, tuple[Value
 
 
 def columns_not_known(row: Row, table: Table) -> int:
-    """Return how many stored columns of a row are not known."""
-    return len(row.lacking(place for place, column in enumerate(table.columns) if column.generated != "virtual"))
+    """Return how many stored columns of a row are not known: nothing showed them, or the server computed them."""
+    stored = {place: column for place, column in enumerate(table.columns) if column.generated != "virtual"}
+    computed = {place for place, column in stored.items() if column.is_computed and place not in row.payloads}
+    return len(row.lacking(stored) | computed)
 
 
 def _value(payloads: Mapping[int, bytes | None], layout: RowLayout, ordinal: int, column: Column) -> Value:

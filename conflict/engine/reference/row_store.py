@@ -11,10 +11,11 @@ Source: `docs/functions.md`, "Tables without a primary key".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
+from conflict.config.definitions import AlteredColumn
 from conflict.history.row_identities import identity_without_key, payloads_of
 from conflict.history.shown_effects import Effect, copy_effects, net_copies
 from conflict.history.timeline import RowChange
@@ -22,8 +23,10 @@ from conflict.results.model import LastWrite
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.altered_values import added_value, altered_value
 from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Table
+from ndb_formats.schema.value_conversions import NOT_KNOWN, KnownValue
 
 __all__ = [
     "EMPTY_ROW",
@@ -52,6 +55,7 @@ class Row:
         epoch: Own epoch of its last change, in full precision.
         copies: How many equal rows it represents; more than one in tables without a primary key alone.
         by: The operation that last wrote it; None if the log does not hold it.
+        unknown: Columns whose values a statement made, and nobody can tell.
     """
 
     payloads: dict[int, bytes | None]
@@ -59,11 +63,12 @@ class Row:
     epoch: int
     copies: int = 1
     by: LastWrite | None = attrs.field(default=None, eq=False, repr=False)
+    unknown: frozenset[int] = frozenset()
 
     def with_image(self, image: RowImage, *, local: bool, epoch: int, by: LastWrite | None = None) -> Row:
         """Return the row with the columns of an image written over it."""
         written = dict(zip(image.present, image.payloads, strict=True))
-        return Row({**self.payloads, **written}, local, epoch, by=by)
+        return Row({**self.payloads, **written}, local, epoch, by=by, unknown=self.unknown.difference(written))
 
     def changed_here(
         self, epoch: int, *, payloads: dict[int, bytes | None] | None = None, by: LastWrite | None = None
@@ -77,14 +82,44 @@ class Row:
         table, places = setup.shown
         payloads = dict(self.payloads)
         for ordinal, column in zip(places, table.columns, strict=True):
-            if ordinal not in payloads and column.generated != "virtual":
+            if ordinal not in payloads and ordinal not in self.unknown and not column.is_computed:
                 value = implied_value(column)
                 payloads[ordinal] = None if value is None else layout.codecs[ordinal].encode(value)
         return payloads
 
-    def lacking(self, columns: Iterable[int]) -> frozenset[int]:  # noqa: ARG002  # of rows older than the log, some
-        """Return those of some columns whose values are not known: none, where a log begins with no rows."""
-        return frozenset()
+    def lacking(self, columns: Iterable[int]) -> frozenset[int]:
+        """Return those of some columns whose values are not known."""
+        return self.unknown.intersection(columns)
+
+    def altered(self, columns: Sequence[AlteredColumn], setup: TableSetup, layout: RowLayout) -> Row:
+        """
+        Return the row after a statement that gave it values of some columns.
+
+        Args:
+            columns: The columns.
+            setup: The table before the statement.
+            layout: How rows of the History table are read.
+        """
+        payloads, unknown = self.stored(setup, layout), set(self.unknown)
+        made = dict[int, bytes | None]()
+        for each in columns:
+            value = _value_after(each, payloads, layout)
+            if value is NOT_KNOWN:
+                unknown.add(each.place)
+            else:
+                made[each.place] = None if value is None else layout.codecs[each.place].encode(value)
+        return attrs.evolve(self, payloads={**payloads, **made}, unknown=frozenset(unknown.difference(made)))
+
+
+def _value_after(altered: AlteredColumn, payloads: Mapping[int, bytes | None], layout: RowLayout) -> KnownValue:
+    """Return what a statement gave a row in one column."""
+    if altered.source is None or altered.before is None:
+        return added_value(altered.after)
+    if altered.source not in payloads:
+        return NOT_KNOWN
+    payload = payloads[altered.source]
+    value = None if payload is None else layout.codecs[altered.source].decode(payload)
+    return altered_value(value, altered.before, altered.after, altered.mode)
 
 
 EMPTY_ROW = Row({}, local=True, epoch=0)
@@ -131,7 +166,11 @@ class RowStore:
         row = self.get(key)
         if row is None and change.before is not None:  # an update of a missing row makes the row of both images
             row = EMPTY_ROW.with_image(change.before, local=local, epoch=epoch)
-        self.put(key, (row or EMPTY_ROW).with_image(change.after, local=local, epoch=epoch, by=by))
+        row = (row or EMPTY_ROW).with_image(change.after, local=local, epoch=epoch, by=by)
+        if change.unknown:
+            payloads = {place: payload for place, payload in row.payloads.items() if place not in change.unknown}
+            row = attrs.evolve(row, payloads=payloads, unknown=row.unknown | change.unknown)
+        self.put(key, row)
 
     def commit(self) -> None:
         """Keep what was put since the last commit."""
@@ -267,7 +306,7 @@ def as_own_row(change: RowChange, table: Table) -> RowChange:
 
 def redefine(store: RowStore, name: str, table: Table, layout: RowLayout) -> None:
     """
-    Give the rows of a table the columns that a statement left it.
+    Give the rows of a table without a primary key the columns that a statement left it, and so other identities.
 
     Args:
         store: The rows of the cluster.
@@ -289,7 +328,7 @@ def _completed(table: Table, layout: RowLayout, payloads: Mapping[int, bytes | N
     for place, column in enumerate(table.columns):
         if place in payloads:
             found[place] = payloads[place]
-        elif column.generated is None and not column.computed_default:
+        elif not column.is_computed:
             value = implied_value(column)
             found[place] = None if value is None else layout.codecs[place].encode(value)
     return {place: payload for place, payload in found.items() if table.columns[place].generated != "virtual"}

@@ -16,7 +16,7 @@ from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.run_file import RunFile
 from conflict.engine.columnar.applier_stops import can_stop_by_rows
 from conflict.engine.columnar.order import ApplierEpochs
-from conflict.engine.columnar.setups import ClusterSetup
+from conflict.engine.columnar.setups import ClusterSetup, alters_values
 from conflict.errors import ConfigurationError, NotBuiltError
 from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.folder import Folder
@@ -223,6 +223,8 @@ def compare_run(
         check_target(out, [*run_file.inputs, *([] if history is None else [path_of(history.uri)])], replace=replace)
     run = run_of(run_file, history)
     why = needs_reference(run)
+    if why is CareKind.ALTERED_VALUES and not alters_values(run, compared_alone=True):
+        why = None  # what is compared depends on no value that a statement converts
     if why is not None:
         raise ConfigurationError(_left_out(why.value.what))
     refuse_inexact_keys(run.data_schema.tables)

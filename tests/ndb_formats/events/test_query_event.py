@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ndb_formats.errors import TruncatedError
+from ndb_formats.events.logged_statement import definitions_following, statement_of
 from ndb_formats.events.query_event import QueryEvent, decode_query, encode_query, session_of
 from ndb_formats.schema.create_table import parse_create_table
+from ndb_formats.schema.definitions import Definitions
 from ndb_formats.schema.session import Session, SqlMode
 from tests.ndb_formats.building import query_body
 
@@ -60,9 +62,10 @@ def session(status: str, server: str = "9.7.4") -> Session:
 @pytest.mark.parametrize(
     ("sql_mode", "expected"),
     [
-        (0x45A00020, SqlMode(0)),
-        (0x45A00024, SqlMode.ANSI_QUOTES),
-        (0x45B00021, SqlMode.NO_BACKSLASH_ESCAPES | SqlMode.REAL_AS_FLOAT),
+        (0x45A00020, SqlMode.STRICT_TRANS_TABLES),
+        (0x45800020, SqlMode(0)),
+        (0x45A00024, SqlMode.STRICT_TRANS_TABLES | SqlMode.ANSI_QUOTES),
+        (0x45900021, SqlMode.NO_BACKSLASH_ESCAPES | SqlMode.REAL_AS_FLOAT),
     ],
 )
 def test_sql_mode(sql_mode: int, expected: SqlMode):
@@ -169,3 +172,41 @@ def test_texts_in_expressions_of_a_made_statement():
     table = parse_create_table(event.statement, database="d")
     assert [column.name for column in table.columns] == ["my_row_id", "予", "b"]
     assert event.logged_text == logged
+
+
+# As MariaDB 10.11 logged them under binlog_alter_two_phase; that of a rollback is made from that of a commit.
+_PLAIN = bytes.fromhex("00000000010100002054000000000603737464042d002d000800")
+STARTED = _PLAIN + bytes.fromhex("8202")
+COMMITTED = _PLAIN + bytes.fromhex("811f0d0000000000008204e50a000000000000")
+ROLLED_BACK = _PLAIN + bytes.fromhex("8208e50a000000000000")
+
+
+def columns_after(*statements: tuple[str, bytes]) -> list[str]:
+    """Return the columns of a table after statements, each with its session variables."""
+    known = Definitions.of([parse_create_table("CREATE TABLE t (a INT, b INT)", database="d")])
+    for text, status in statements:
+        statement = statement_of(decode_query(query_body(b"d", text.encode(), status), "10.11.19-MariaDB"))
+        known = known if statement is None else definitions_following(known, statement)
+    return [column.name for column in known.tables["d", "t"].columns]
+
+
+def test_an_alter_in_two_phases_counts_where_it_commits():
+    """It is logged twice, and not carried out where it starts, nor where it is rolled back."""
+    swap = "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a"
+    add = "ALTER TABLE t ADD COLUMN c INT"
+    assert columns_after((swap, STARTED)) == ["a", "b"]
+    assert columns_after((swap, STARTED), (swap, COMMITTED)) == ["b", "a"]
+    assert columns_after((swap, STARTED), (swap, ROLLED_BACK)) == ["a", "b"]
+    assert columns_after((add, STARTED), (swap, STARTED), (swap, ROLLED_BACK), (add, COMMITTED)) == ["a", "b", "c"]
+    assert columns_after((add, COMMITTED)) == ["a", "b", "c"]
+    assert columns_after((add, _PLAIN)) == ["a", "b", "c"]
+    index = "CREATE UNIQUE INDEX i ON t (a)"
+    assert columns_after((index, STARTED), (add, STARTED), (index, COMMITTED), (add, COMMITTED)) == ["a", "b", "c"]
+
+
+def test_variables_after_the_flags_of_an_alter():
+    """They are read: its number follows the flags only where it ends."""
+    for status in (STARTED, COMMITTED, ROLLED_BACK):
+        collations = b"\x83\x01" + (45).to_bytes(2, "little") + (46).to_bytes(2, "little")
+        event = decode_query(query_body(b"d", b"ALTER TABLE t FORCE", status + collations), "10.11.19-MariaDB")
+        assert session_of(event).collations == {"utf8mb4": "utf8mb4_bin"}
