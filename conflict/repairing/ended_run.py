@@ -22,13 +22,14 @@ from conflict.history.grid.folder import Folder, folder_of
 from conflict.history.grid.manifest import read_manifest
 from conflict.history.grid.schemas import PLACE
 from conflict.history.run import Run
-from conflict.history.timeline import EpochApply, Origin, RowChange, Transaction
+from conflict.history.timeline import Origin, RowChange
 from conflict.pipeline import from_holes, run_after_missing_files
 from conflict.repairing.statements import RowTable
+from conflict.repairing.watched_cluster import UserChange, WatchedCluster
 from conflict.result import Result
 from conflict.results.doubts import is_contradicted, not_what_happened
 from conflict.results.layout import UNDECIDED, open_places_path, open_rows_path
-from conflict.results.model import LastWrite, Outcome
+from conflict.results.model import Outcome
 from conflict.results.resolution_ledger import KeyTexts
 from conflict.rules.decision import Verdict
 from conflict.runs.chosen_rows import Choice, replay_chosen
@@ -39,20 +40,6 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table, split_full_name
 
 __all__ = ["EndedRun", "ended_as", "ended_run", "origin_of"]
-
-
-@attrs.define
-class _WatchedCluster(ObservedCluster):
-    """A cluster that notes what rows were before some of its own changes."""
-
-    watched: frozenset[Origin] = frozenset()
-    found: dict[Origin, Row | None] = attrs.field(factory=dict)
-
-    def make(self, change: RowChange, transaction: Transaction) -> None:
-        """Make a change of an own transaction."""
-        if change.origin is not None and change.origin in self.watched:
-            self.found[change.origin] = self.store.get((change.table, change.key))
-        super().make(change, transaction)
 
 
 def ended_run(result: Result, lost: pa.Table, progress: StageProgress = no_progress) -> EndedRun:
@@ -105,7 +92,7 @@ def ended_as(
         raise ConfigurationError(message)
     run = run_after_missing_files(run)
     before: dict[Origin, Row | None] = {}
-    watching = partial(_WatchedCluster, watched=_origins_of(lost), found=before)
+    watching = partial(WatchedCluster, watched=_origins_of(lost), found=before)
     replayed = None
     if result.run["engine"] != "reference":
         choice = _choice(result, lost)
@@ -344,42 +331,11 @@ class EndedRun:
             if each.verdict is not Verdict.APPLIED and each.origin is not None
         }
 
-    def last_write(self, cluster: str, row: RowKey) -> LastWrite | None:
-        """Return the operation that left a row as it is on a cluster; None if the log does not hold it."""
-        state = self.state(cluster, row)
-        return self._deletes[cluster].get(row) if state is None else state.by
-
-    @cached_property
-    def _deletes(self) -> dict[str, dict[RowKey, LastWrite]]:
-        """Per cluster, the last operations on the rows that differ and that it does not have."""
-        return {
-            name: self._last_writes(name, {row for row in self.differing if self.state(name, row) is None})
-            for name in self.clusters
-        }
-
-    def _last_writes(self, cluster: str, rows: set[RowKey]) -> dict[RowKey, LastWrite]:
-        here, source = self.cluster(cluster), self.cluster(self.other(cluster))
-        found: dict[RowKey, LastWrite] = {}
-        for item in here.cluster.timeline:
-            if isinstance(item, Transaction):
-                for change in item.changes:
-                    if (change.table, change.key) in rows:
-                        by = LastWrite(cluster, item.epoch, change.operation, origin=change.origin)
-                        found[change.table, change.key] = by
-            elif isinstance(item, EpochApply):
-                touched = here.result.effects.get((item.epoch, item.group), {})
-                for entry in here.arriving(source, item.foreign_epoch) if touched else ():
-                    if entry.row in rows and entry.row in touched:
-                        refresh = entry.ordinal < 0
-                        by = LastWrite(
-                            source.name, item.foreign_epoch, entry.change.operation, refresh, entry.change.origin
-                        )
-                        found[entry.row] = by
-        return found
-
-    def committed(self, by: LastWrite) -> int | None:
-        """Return the microsecond since 1970 at which an operation committed; None if the log does not tell."""
-        return self.committed_at(by.cluster, by.epoch) or None
+    def last_change(self, cluster: str, row: RowKey) -> UserChange | None:
+        """Return the change of a user that a row has on a cluster, or that removed it; None if it is not known."""
+        here = self.cluster(cluster)
+        assert isinstance(here, WatchedCluster)
+        return here.last_changes.get(row)
 
     def committed_at(self, cluster: str, epoch: int) -> int:
         """Return the microsecond since 1970 at which an epoch of a cluster committed; 0 if the log does not tell."""

@@ -18,8 +18,9 @@ from conflict.engine.inference.rows import NOT_KNOWN, is_partial
 from conflict.engine.reference.row_store import RowKey
 from conflict.history.timeline import EpochApply, Origin, Position, RowChange, Transaction
 from conflict.repairing.ended_run import EndedRun, origin_of
-from conflict.repairing.equal import NotDecidedError, operation_in_words
+from conflict.repairing.equal import operation_in_words
 from conflict.repairing.statements import Payloads, RepairedRow, RowTable
+from conflict.repairing.winners import NotDecidedError
 from conflict.rules.decision import Cause
 from conflict.rules.functions import Cell, ConflictFunction
 from conflict.rules.replication_table import Role
