@@ -18,7 +18,7 @@ import pyarrow as pa
 from conflict.engine.inference.replay import ObservedApplier
 from conflict.history.timeline import DefinitionChange, EpochApply, Origin, Transaction
 from conflict.repairing.ended_run import EndedRun
-from conflict.repairing.reapply import LostChange
+from conflict.repairing.fitting import LostChange
 from conflict.repairing.watched_cluster import WatchedCluster
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import Role
