@@ -333,9 +333,13 @@ class EndedRun:
 
     def last_change(self, cluster: str, row: RowKey) -> UserChange | None:
         """Return the change of a user that a row has on a cluster, or that removed it; None if it is not known."""
+        return self.watched(cluster).last_changes.get(row)
+
+    def watched(self, cluster: str) -> WatchedCluster:
+        """Return a cluster as it ended, with what was noted of its changes."""
         here = self.cluster(cluster)
         assert isinstance(here, WatchedCluster)
-        return here.last_changes.get(row)
+        return here
 
     def committed_at(self, cluster: str, epoch: int) -> int:
         """Return the microsecond since 1970 at which an epoch of a cluster committed; 0 if the log does not tell."""

@@ -18,6 +18,7 @@ from conflict.engine.reference.row_store import RowKey
 from conflict.history.timeline import EpochApply, Origin, Position, RowChange, Transaction
 from conflict.repairing.ended_run import EndedRun
 from conflict.repairing.equal import operation_in_words
+from conflict.repairing.newest import ChangeOrder
 from conflict.repairing.statements import Payloads, RepairedRow, RowTable
 from conflict.repairing.winners import NotDecidedError
 from conflict.rules.functions import Cell, ConflictFunction
@@ -26,7 +27,7 @@ from conflict.shown_text import listed, one_line
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Column
 
-__all__ = ["LostChange", "Reapplied", "RepeatedRow", "Story", "UnfitError", "place_of"]
+__all__ = ["LostChange", "Reapplied", "RowAgain", "Story", "UnfitError", "place_of"]
 
 
 @attrs.frozen(eq=False)
@@ -94,7 +95,7 @@ class UnfitError(Exception):
 @attrs.frozen
 class Story:
     """
-    All changes of users of some rows that were not lost.
+    All changes of users of some rows that were not lost, and did something.
 
     Attributes:
         changes: By row, cluster, own position and change.
@@ -105,18 +106,20 @@ class Story:
     applied: Mapping[tuple[str, int], Position]
 
     @classmethod
-    def of(cls, ended: EndedRun, rows: Iterable[RowKey], lost: set[Origin]) -> Story:
-        """Return the changes of rows, without those at the places of lost ones."""
+    def of(cls, order: ChangeOrder, rows: Iterable[RowKey], lost: set[Origin]) -> Story:
+        """Return the changes of rows, without lost ones, given by their places, and without those of a repair."""
         changes: dict[RowKey, list[tuple[str, Position, RowChange]]] = {row: [] for row in rows}
         applied: dict[tuple[str, int], Position] = {}
-        for name in ended.clusters:
-            for item in ended.cluster(name).cluster.timeline:
+        for name in order.ended.clusters:
+            for item in order.ended.cluster(name).cluster.timeline:
                 if isinstance(item, EpochApply) and item.applied:
                     applied.setdefault((name, item.foreign_epoch), (item.epoch, item.group))
                 elif isinstance(item, Transaction):
+                    made = name, (item.epoch, item.group)
                     for each in item.changes:
-                        if (each.table, each.key) in changes and each.origin not in lost:
-                            changes[each.table, each.key].append((name, (item.epoch, item.group), each))
+                        row = each.table, each.key
+                        if row in changes and each.origin not in lost and not order.repeats(made, each.origin):
+                            changes[row].append((*made, each))
         return cls(changes, applied)
 
     def after(self, lost: LostChange) -> Iterator[RowChange]:
@@ -128,7 +131,7 @@ class Story:
 
 
 @attrs.define
-class RepeatedRow:
+class RowAgain:
     """
     One row, on which changes are applied again one after the other.
 

@@ -15,7 +15,7 @@ from itertools import accumulate
 import attrs
 
 from conflict.engine.reference.row_store import RowKey
-from conflict.history.timeline import EpochApply, Position
+from conflict.history.timeline import EpochApply, Origin, Position
 from conflict.repairing.ended_run import EndedRun
 from conflict.repairing.watched_cluster import UserChange
 from conflict.repairing.winners import NotDecidedError
@@ -59,15 +59,27 @@ class ChangeOrder:
                 raise NotDecidedError(message)
             return max(one, other, key=lambda each: each.place)
         for change, seen in ((one, other), (other, one)):
-            if self._received_by(change) >= seen.epoch:
+            if self.had_seen((change.cluster, change.position), seen):
                 return change
         return self._later_by_clocks(one, other)
 
-    def _received_by(self, change: UserChange) -> int:
-        """Return the last foreign epoch that the log of its cluster shows before a change; -1 for none."""
-        positions, epochs = self._received[change.cluster]
-        place = bisect_left(positions, change.position)
-        return epochs[place - 1] if place else -1
+    def had_seen(self, made: tuple[str, Position], other: UserChange) -> bool:
+        """Whether a change, given by its cluster and position, was made after another one was there, as logs show."""
+        cluster, position = made
+        if cluster == other.cluster:
+            return other.position < position
+        positions, epochs = self._received[cluster]
+        place = bisect_left(positions, position)
+        return place > 0 and epochs[place - 1] >= other.epoch
+
+    def repeats(self, made: tuple[str, Position], origin: Origin | None) -> bool:
+        """
+        Whether a change, given by its cluster, position and place, made a row what it was on the other cluster already.
+
+        It was made after the change that the row had there, and arrived before any other. So does a repair.
+        """
+        by = self.ended.watched(made[0]).repeated.get(origin) if origin else None
+        return by is not None and self.had_seen(made, by)
 
     @cached_property
     def _received(self) -> dict[str, tuple[list[Position], list[int]]]:

@@ -14,7 +14,7 @@ import attrs
 import pyarrow as pa
 
 from conflict.history.grid.schemas import PLACE
-from conflict.repairing.advice import judged_table, outcome_table, races, steps
+from conflict.repairing.advice import judged_table, lost_again, outcome_table, races, steps
 from conflict.repairing.ended_run import EndedRun
 from conflict.repairing.planning import EQUAL, REAPPLY, Planned, ReviewedRow, Wanted
 from conflict.repairing.script import Script
@@ -206,7 +206,7 @@ def tell_plan(plan: Plan, top: int = _FIRST, folder: str = "") -> Telling:
     return Telling(
         "Repair",
         _headline(plan),
-        [*([_proved_words(plan)] if statements and plan.proved else []), *races(plan.ended, proof)],
+        [*([_proved_words(plan)] if statements and plan.proved else []), *races(plan.ended, proof), *lost_again(proof)],
         tables,
         alarms=alarms,
         warnings=[*plan.not_listed, *warnings_of(plan.doubts)],

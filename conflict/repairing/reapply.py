@@ -14,7 +14,8 @@ import pyarrow as pa
 from conflict.engine.reference.row_store import RowKey
 from conflict.history.timeline import Origin, Transaction
 from conflict.repairing.ended_run import EndedRun, origin_of
-from conflict.repairing.fitting import LostChange, Reapplied, RepeatedRow, Story, UnfitError, place_of
+from conflict.repairing.fitting import LostChange, Reapplied, RowAgain, Story, UnfitError, place_of
+from conflict.repairing.newest import ChangeOrder
 from conflict.rules.decision import Cause
 
 __all__ = ["Allowed", "lost_in_history", "reapplied"]
@@ -72,10 +73,13 @@ def reapplied(
         lost: The lost changes, in the order in which they committed.
         allowed: What may be applied again.
     """
+    order = ChangeOrder(ended)
+    repeated = [each for each in lost if order.repeats(each.transaction, each.origin)]
+    lost = [each for each in lost if not order.repeats(each.transaction, each.origin)]
     rows: dict[RowKey, list[LostChange]] = {}
     for each in lost:
         rows.setdefault(each.row, []).append(each)
-    story = Story.of(ended, rows.keys(), {each.origin for each in lost})
+    story = Story.of(order, rows.keys(), {each.origin for each in lost})
     whole = {each.transaction for each in lost if each.as_transaction}
     refused: set[Origin] = set()
     while True:
@@ -84,8 +88,13 @@ def reapplied(
         taken = (change for each in found if isinstance(each, Reapplied) for change in each.changes)
         more = {each.origin for each in taken if each.transaction in broken}
         if not more:
-            return found
+            return [*found, *((each, _repeated(ended, each)) for each in repeated)]
         refused |= more
+
+
+def _repeated(ended: EndedRun, lost: LostChange) -> str:
+    """Return why nothing was lost with a change."""
+    return f"{ended.other(lost.cluster)} had the row like that already, as after a repair"
 
 
 def _of_row(
@@ -103,12 +112,12 @@ def _of_row(
     if reason is not None:
         yield from ((each, reason) for each in own)
         return
-    one = RepeatedRow(ended, story, row, allowed.deletes, allowed.raises)
+    one = RowAgain(ended, story, row, allowed.deletes, allowed.raises)
     yield from _last_that_fit(one, own, refused)
 
 
 def _last_that_fit(
-    one: RepeatedRow, changes: Sequence[LostChange], refused: Container[Origin]
+    one: RowAgain, changes: Sequence[LostChange], refused: Container[Origin]
 ) -> Iterator[Reapplied | tuple[LostChange, str]]:
     """
     Yield what applies the last changes of a row again, as many as fit together, and why those before them are left.
@@ -126,7 +135,7 @@ def _last_that_fit(
         return
 
 
-def _together(one: RepeatedRow, changes: Sequence[LostChange], refused: Container[Origin]) -> Reapplied | str:
+def _together(one: RowAgain, changes: Sequence[LostChange], refused: Container[Origin]) -> Reapplied | str:
     """
     Return what applies changes again, or why they come to nothing.
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from conflict.history.timeline import Origin
+from conflict.repairing.newest import ChangeOrder
 from conflict.repairing.planning import Wanted, planned
 from tests.conflict.repairing.ended_texts import ended_text, lost_of, row
 
@@ -96,3 +98,35 @@ def test_a_delete_that_is_the_last_is_applied_again() -> None:
         A:i1=1/0,i2=1/0@1 B:<1@2 A:<2@3 A:u2=/0>/7@4 B:d1=1/0,u2=1>5@5 A:<5@6 B:<4@7 B:<6@8
     """
     assert plan_of(text, "NDB$EPOCH_TRANS()") == ({1: [], 2: [5, 7]}, {})
+
+
+# Both users set x to 5, and v to what is put in; both changes are rejected, because no x is greater.
+BOTH = "A:i1=1/0@1 B:<1@2 A:u1=1/0>5/{}@3 B:u1=1/0>5/2@4 A:<4@5 B:<3@6"
+ALREADY = "B had the row like that already, as after a repair"
+
+
+@pytest.mark.parametrize("function", ["NDB$MAX(x)", "NDB$MAX_INS(x)", "NDB$MAX_DELETE_WIN(x)"])
+def test_a_repair_that_was_rejected_lost_nothing(function: str) -> None:
+    """The repair gives A's row the values of B's, after B's change arrived there; B rejects that, and has them."""
+    ended = ended_text(f"{BOTH.format(1)} A:u1=5/1>5/2@7 B:<7@8", function, function)
+    assert not ended.differing
+    plan = planned(ended, Wanted(reapply=True, lost=lost_of(ended)))
+    why = {(each.change.cluster, each.change.origin.position): each.reason for each in plan.reviewed if each.change}
+    assert why.keys() == {("A", 300), ("B", 400), ("A", 700)}
+    assert [place for place, reason in why.items() if reason == ALREADY] == [("A", 700)]
+
+
+def test_the_same_change_on_both_clusters_at_once_is_lost() -> None:
+    """Each user added 4 to x, and did not know of the other; that one of them counts for nothing is no repair."""
+    ended = ended_text(BOTH.format(2), "NDB$MAX(x)", "NDB$MAX(x)")
+    plan = planned(ended, Wanted(reapply=True, lost=lost_of(ended)))
+    assert len(plan.reviewed) == 2
+    assert ALREADY not in {each.reason for each in plan.reviewed}
+
+
+def test_a_repair_that_was_applied_changes_nothing() -> None:
+    """B sets v to what A had sent, and A applies that: nothing changes. A's own update changed the row of B."""
+    ended = ended_text("A:i1=1/0@1 B:<1@2 A:<2@3 A:u1=/0>/7@4 B:<4@5 A:<5@6 B:u1=/7>/7@8 A:<8@9")
+    order = ChangeOrder(ended)
+    assert order.repeats(("B", (8, 0)), Origin("/logs/B.000001", 800, -1, 0))
+    assert not order.repeats(("A", (4, 0)), Origin("/logs/A.000001", 400, -1, 0))
