@@ -69,7 +69,7 @@ def lost_again(proof: Proof) -> Iterator[str]:
     if count:
         yield (
             f"`lost` will list {counted(count, 'change')} of this repair, too: the other cluster rejects "
-            f"{'it' if count == 1 else 'them'}, as shown above, and has the {'row' if count == 1 else 'rows'} like that."
+            f"{'it' if count == 1 else 'them'}, and has the {'row' if count == 1 else 'rows'} like that."
         )
 
 

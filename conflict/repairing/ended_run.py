@@ -22,7 +22,7 @@ from conflict.history.grid.folder import Folder, folder_of
 from conflict.history.grid.manifest import read_manifest
 from conflict.history.grid.schemas import PLACE
 from conflict.history.run import Run
-from conflict.history.timeline import Origin, RowChange
+from conflict.history.timeline import Origin, RowChange, Transaction
 from conflict.pipeline import from_holes, run_after_missing_files
 from conflict.repairing.statements import RowTable
 from conflict.repairing.watched_cluster import UserChange, WatchedCluster
@@ -157,6 +157,7 @@ class EndedRun:
     result: Result
     replayed: Replayed
     before: Mapping[Origin, Row | None] = attrs.field(factory=dict)
+    _made: dict[str, frozenset[RowKey]] = attrs.field(factory=dict, init=False)
 
     @property
     def is_of_result(self) -> bool:
@@ -263,6 +264,7 @@ class EndedRun:
         if not self.definitions[row[0]].primary_key:
             yield "the table has no primary key"
             return
+        yield from self._kept_apart(row)
         for name in self.clusters:
             if self.state(name, row) is NOT_KNOWN:
                 yield f"whether the row exists on {name} is not known"
@@ -274,6 +276,29 @@ class EndedRun:
             yield f"{self._under_way[row]} had not applied a change of the row when the logs end"
         if (row[0], self.key_text(row)) in self._open:
             yield "the binlogs leave open whether an applier applied a change of the row"
+
+    def _kept_apart(self, row: RowKey) -> Iterator[str]:
+        """Yield why changes of a row do not reach a cluster, as its applier is set up."""
+        for name in self.clusters:
+            here, source = self.cluster(name).cluster, self.other(name)
+            if here.drops(row[0], source):
+                yield f"a replication filter of {name} drops changes of the table: it may differ on purpose"
+            elif not self._takes(name) and row in self._made_on(source):
+                yield f"a user of {source} changed the row, and {name} does not replicate from {source}"
+
+    def _takes(self, cluster: str) -> bool:
+        """Whether a cluster applies the changes of users of the other one."""
+        source = self.other(cluster)
+        given = (each.name for each in self.replayed.run.links.sources(cluster))
+        return source in given and self.cluster(cluster).cluster.takes(self.cluster(source).server_id, source)
+
+    def _made_on(self, cluster: str) -> frozenset[RowKey]:
+        """Return the rows that users of a cluster changed."""
+        if cluster not in self._made:
+            timeline = self.cluster(cluster).cluster.timeline
+            changes = (each for item in timeline if isinstance(item, Transaction) for each in item.changes)
+            self._made[cluster] = frozenset((each.table, each.key) for each in changes)
+        return self._made[cluster]
 
     @cached_property
     def _general_doubts(self) -> tuple[str, ...]:

@@ -219,8 +219,8 @@ def _sentences(lost: LostChanges) -> Iterator[str]:
             f"{'is' if len(files) == 1 else 'are'} not given, and the History alone has it."
         )
     yield (
-        "A binlog holds no names of users, and does not tell changes of a repair from theirs; the transaction id and the "
-        "position tell which statement it was."
+        "A binlog holds no names of users, and does not tell changes of a repair from theirs; the transaction id and "
+        "the position tell which statement it was."
     )
 
 

@@ -23,7 +23,7 @@ from conflict.repairing.watched_cluster import WatchedCluster
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import Role
 from conflict.runs.reference_run import Replayed
-from tests.conflict.histories import NO_ROLES, history, key, setups
+from tests.conflict.histories import NO_ROLES, NONE_IGNORED, history, key, setups
 
 SECOND = 1_000_000
 PRIMARY_A = {"A": Role.PRIMARY, "B": Role.SECONDARY}
@@ -38,6 +38,8 @@ def ended_text(
     ahead: float = 0,
     binlog_type: int = 7,
     filtered: Mapping[str, Mapping[str, frozenset[str]]] = {},
+    ignored: Mapping[str, Mapping[str, frozenset[int]]] = NONE_IGNORED,
+    sources: Mapping[str, str] = {"A": "B", "B": "A"},
 ) -> EndedRun:
     """
     Do what a text says, and return the clusters.
@@ -50,10 +52,17 @@ def ended_text(
         ahead: By how many seconds B's clock is ahead.
         binlog_type: Of all tables.
         filtered: By cluster and source, tables whose changes the applier drops.
+        ignored: By cluster and source, the server ids that it does not take from there.
+        sources: By cluster, those that it replicates from.
     """
     made = history(text, roles)
     clusters = tuple(
-        attrs.evolve(each, timeline=_placed(each.name, each.timeline), filtered=filtered.get(each.name, {}))
+        attrs.evolve(
+            each,
+            timeline=_placed(each.name, each.timeline),
+            filtered=filtered.get(each.name, {}),
+            ignored=ignored.get(each.name, {}),
+        )
         for each in made.clusters
     )
     made = attrs.evolve(made, clusters=clusters)
@@ -78,7 +87,9 @@ def ended_text(
         for each in clusters
     }
     tables = [setup.table for setup in found["A"].values()]
-    run: Any = SimpleNamespace(schema=SimpleNamespace(tables=tables))
+    by_name = {each.name: each for each in clusters}
+    links = SimpleNamespace(sources=lambda name: [by_name[each] for each in sources.get(name, "")])
+    run: Any = SimpleNamespace(schema=SimpleNamespace(tables=tables), links=links)
     return EndedRun(_result(here), Replayed(run, made, appliers, times), before)
 
 
