@@ -15,10 +15,11 @@ from conflict.repairing.proof import Proof
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.replication_table import Role
-from conflict.shown_text import listed
+from conflict.shown_text import counted, listed
 from conflict.telling.value import Table
+from ndb_formats.events.rows_event import Operation
 
-__all__ = ["judged_table", "outcome_table", "races", "steps"]
+__all__ = ["judged_table", "lost_again", "outcome_table", "races", "steps"]
 
 
 def steps(ended: EndedRun, files: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -55,6 +56,21 @@ def races(ended: EndedRun, proof: Proof) -> Iterator[str]:
             yield f"{start}, the repair loses: {cluster} rejects it under {function}, and refreshes the row."
         else:
             yield f"{start}, {function} decides between the two by {function.column}; the row may differ again."
+
+
+def lost_again(proof: Proof) -> Iterator[str]:
+    """Yield how many statements are listed as lost changes once they ran: those that the other cluster rejects."""
+    count = sum(
+        number
+        for each, number in proof.judged.items()
+        if each.verdict is Verdict.REJECTED
+        and (each.operation, each.cause) != (Operation.DELETE_ROW, Cause.ROW_DOES_NOT_EXIST)
+    )
+    if count:
+        yield (
+            f"`lost` will list {counted(count, 'change')} of this repair, too: the other cluster rejects "
+            f"{'it' if count == 1 else 'them'}, and has the {'row' if count == 1 else 'rows'} like that."
+        )
 
 
 def outcome_table(tables: Mapping[str, Mapping[str, Any]]) -> Table:

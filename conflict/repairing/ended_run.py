@@ -22,13 +22,14 @@ from conflict.history.grid.folder import Folder, folder_of
 from conflict.history.grid.manifest import read_manifest
 from conflict.history.grid.schemas import PLACE
 from conflict.history.run import Run
-from conflict.history.timeline import EpochApply, Origin, RowChange, Transaction
+from conflict.history.timeline import Origin, RowChange, Transaction
 from conflict.pipeline import from_holes, run_after_missing_files
 from conflict.repairing.statements import RowTable
+from conflict.repairing.watched_cluster import UserChange, WatchedCluster
 from conflict.result import Result
 from conflict.results.doubts import is_contradicted, not_what_happened
 from conflict.results.layout import UNDECIDED, open_places_path, open_rows_path
-from conflict.results.model import LastWrite, Outcome
+from conflict.results.model import Outcome
 from conflict.results.resolution_ledger import KeyTexts
 from conflict.rules.decision import Verdict
 from conflict.runs.chosen_rows import Choice, replay_chosen
@@ -39,20 +40,6 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table, split_full_name
 
 __all__ = ["EndedRun", "ended_as", "ended_run", "origin_of"]
-
-
-@attrs.define
-class _WatchedCluster(ObservedCluster):
-    """A cluster that notes what rows were before some of its own changes."""
-
-    watched: frozenset[Origin] = frozenset()
-    found: dict[Origin, Row | None] = attrs.field(factory=dict)
-
-    def make(self, change: RowChange, transaction: Transaction) -> None:
-        """Make a change of an own transaction."""
-        if change.origin is not None and change.origin in self.watched:
-            self.found[change.origin] = self.store.get((change.table, change.key))
-        super().make(change, transaction)
 
 
 def ended_run(result: Result, lost: pa.Table, progress: StageProgress = no_progress) -> EndedRun:
@@ -105,7 +92,7 @@ def ended_as(
         raise ConfigurationError(message)
     run = run_after_missing_files(run)
     before: dict[Origin, Row | None] = {}
-    watching = partial(_WatchedCluster, watched=_origins_of(lost), found=before)
+    watching = partial(WatchedCluster, watched=_origins_of(lost), found=before)
     replayed = None
     if result.run["engine"] != "reference":
         choice = _choice(result, lost)
@@ -170,6 +157,7 @@ class EndedRun:
     result: Result
     replayed: Replayed
     before: Mapping[Origin, Row | None] = attrs.field(factory=dict)
+    _made: dict[str, frozenset[RowKey]] = attrs.field(factory=dict, init=False)
 
     @property
     def is_of_result(self) -> bool:
@@ -276,6 +264,7 @@ class EndedRun:
         if not self.definitions[row[0]].primary_key:
             yield "the table has no primary key"
             return
+        yield from self._kept_apart(row)
         for name in self.clusters:
             if self.state(name, row) is NOT_KNOWN:
                 yield f"whether the row exists on {name} is not known"
@@ -287,6 +276,29 @@ class EndedRun:
             yield f"{self._under_way[row]} had not applied a change of the row when the logs end"
         if (row[0], self.key_text(row)) in self._open:
             yield "the binlogs leave open whether an applier applied a change of the row"
+
+    def _kept_apart(self, row: RowKey) -> Iterator[str]:
+        """Yield why changes of a row do not reach a cluster, as its applier is set up."""
+        for name in self.clusters:
+            here, source = self.cluster(name).cluster, self.other(name)
+            if here.drops(row[0], source):
+                yield f"a replication filter of {name} drops changes of the table: it may differ on purpose"
+            elif not self._takes(name) and row in self._made_on(source):
+                yield f"a user of {source} changed the row, and {name} does not replicate from {source}"
+
+    def _takes(self, cluster: str) -> bool:
+        """Whether a cluster applies the changes of users of the other one."""
+        source = self.other(cluster)
+        given = (each.name for each in self.replayed.run.links.sources(cluster))
+        return source in given and self.cluster(cluster).cluster.takes(self.cluster(source).server_id, source)
+
+    def _made_on(self, cluster: str) -> frozenset[RowKey]:
+        """Return the rows that users of a cluster changed."""
+        if cluster not in self._made:
+            timeline = self.cluster(cluster).cluster.timeline
+            changes = (each for item in timeline if isinstance(item, Transaction) for each in item.changes)
+            self._made[cluster] = frozenset((each.table, each.key) for each in changes)
+        return self._made[cluster]
 
     @cached_property
     def _general_doubts(self) -> tuple[str, ...]:
@@ -350,42 +362,15 @@ class EndedRun:
             if each.verdict is not Verdict.APPLIED and each.origin is not None
         }
 
-    def last_write(self, cluster: str, row: RowKey) -> LastWrite | None:
-        """Return the operation that left a row as it is on a cluster; None if the log does not hold it."""
-        state = self.state(cluster, row)
-        return self._deletes[cluster].get(row) if state is None else state.by
+    def last_change(self, cluster: str, row: RowKey) -> UserChange | None:
+        """Return the change of a user that a row has on a cluster, or that removed it; None if it is not known."""
+        return self.watched(cluster).last_changes.get(row)
 
-    @cached_property
-    def _deletes(self) -> dict[str, dict[RowKey, LastWrite]]:
-        """Per cluster, the last operations on the rows that differ and that it does not have."""
-        return {
-            name: self._last_writes(name, {row for row in self.differing if self.state(name, row) is None})
-            for name in self.clusters
-        }
-
-    def _last_writes(self, cluster: str, rows: set[RowKey]) -> dict[RowKey, LastWrite]:
-        here, source = self.cluster(cluster), self.cluster(self.other(cluster))
-        found: dict[RowKey, LastWrite] = {}
-        for item in here.cluster.timeline:
-            if isinstance(item, Transaction):
-                for change in item.changes:
-                    if (change.table, change.key) in rows:
-                        by = LastWrite(cluster, item.epoch, change.operation, origin=change.origin)
-                        found[change.table, change.key] = by
-            elif isinstance(item, EpochApply):
-                touched = here.result.effects.get((item.epoch, item.group), {})
-                for entry in here.arriving(source, item.foreign_epoch) if touched else ():
-                    if entry.row in rows and entry.row in touched:
-                        refresh = entry.ordinal < 0
-                        by = LastWrite(
-                            source.name, item.foreign_epoch, entry.change.operation, refresh, entry.change.origin
-                        )
-                        found[entry.row] = by
-        return found
-
-    def committed(self, by: LastWrite) -> int | None:
-        """Return the microsecond since 1970 at which an operation committed; None if the log does not tell."""
-        return self.committed_at(by.cluster, by.epoch) or None
+    def watched(self, cluster: str) -> WatchedCluster:
+        """Return a cluster as it ended, with what was noted of its changes."""
+        here = self.cluster(cluster)
+        assert isinstance(here, WatchedCluster)
+        return here
 
     def committed_at(self, cluster: str, epoch: int) -> int:
         """Return the microsecond since 1970 at which an epoch of a cluster committed; 0 if the log does not tell."""

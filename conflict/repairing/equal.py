@@ -6,24 +6,25 @@ Computes docs/repair.md, "Rows that differ".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
 
 from conflict.engine.reference.row_store import RowKey
 from conflict.repairing.ended_run import EndedRun
+from conflict.repairing.newest import ChangeOrder
 from conflict.repairing.statements import Payloads, RepairedRow, RowTable
-from conflict.repairing.winners import NEWEST, REVIEW, Rule
-from conflict.results.model import LastWrite, Outcome
+from conflict.repairing.watched_cluster import UserChange
+from conflict.repairing.winners import NEWEST, REVIEW, NotDecidedError, Rule
+from conflict.results.model import Outcome
 from conflict.rules.decision import Cause
 from conflict.shown_text import one_line
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.default_values import implied_value
 from ndb_formats.types.values import Value
 
-__all__ = ["NotDecidedError", "equal_rows", "operation_in_words"]
+__all__ = ["equal_rows", "operation_in_words"]
 
 _WORDS = {Operation.WRITE_ROW: "insert", Operation.UPDATE_ROW: "update", Operation.DELETE_ROW: "delete"}
 # Types whose values are numbers here, or texts that sort as the server sorts the values.
@@ -31,10 +32,6 @@ _COMPARABLE = frozenset(
     {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "bit", "year"}
     | {"date", "datetime", "timestamp"}
 )
-
-
-class NotDecidedError(Exception):
-    """A row that no rule decides; the message says why."""
 
 
 def operation_in_words(operation: Operation) -> str:
@@ -50,7 +47,7 @@ def equal_rows(ended: EndedRun, rules: Sequence[Rule]) -> Iterator[tuple[RowKey,
         ended: The clusters.
         rules: The first one that is for a row decides.
     """
-    maker = _Maker(ended, rules)
+    maker = _Maker(ended, rules, ChangeOrder(ended))
     for row in sorted([*ended.differing, *ended.may_differ]):
         doubt = ended.doubt(row)
         try:
@@ -65,6 +62,7 @@ class _Maker:
 
     ended: EndedRun
     rules: Sequence[Rule]
+    order: ChangeOrder
 
     def repaired(self, row: RowKey) -> RepairedRow:
         """
@@ -141,7 +139,7 @@ class _Maker:
         if rule.wins in self.ended.clusters:
             return rule.wins
         if rule.wins == NEWEST:
-            return self._greater("time of its last change", partial(self._time, row))
+            return self.order.newest(row)
         column = rule.column
         assert column is not None
         table = self.ended.definitions[row[0]]
@@ -149,21 +147,17 @@ class _Maker:
         if kinds - _COMPARABLE:
             message = f"{column} is {', '.join(kinds)}, of which none is the greatest here"
             raise NotDecidedError(message)
-        return self._greater(column, lambda cluster: self._value(cluster, column, row))
+        return self._greatest(column, row)
 
-    def _time(self, row: RowKey, cluster: str) -> int | None:
-        by = self.ended.last_write(cluster, row)
-        return None if by is None else self.ended.committed(by)
-
-    def _greater(self, what: str, value_of: Callable[[str], Any]) -> str:
+    def _greatest(self, column: str, row: RowKey) -> str:
         first, second = self.ended.clusters
-        found = value_of(first), value_of(second)
+        found: list[Any] = [self._value(cluster, column, row) for cluster in (first, second)]
         if None in found:
             unknown = " and ".join(name for name, value in zip((first, second), found, strict=True) if value is None)
-            message = f"the {what} is not known on {unknown}" if "time" in what else f"{what} is NULL on {unknown}"
+            message = f"{column} is NULL on {unknown}"
             raise NotDecidedError(message)
         if found[0] == found[1]:
-            message = f"the {what} is the same on both clusters"
+            message = f"the {column} is the same on both clusters"
             raise NotDecidedError(message)
         return first if found[0] > found[1] else second
 
@@ -218,18 +212,17 @@ class _Maker:
 
     def _why(self, winner: str, row: RowKey) -> str:
         """Return what left the row on the winning cluster, and which operation of a user came to nothing."""
-        by = self.ended.last_write(winner, row)
-        parts = ["its last change is not in the logs" if by is None else f"it has the {_written_by(by)}"]
+        by = self.ended.last_change(winner, row)
+        parts = ["its last change is not in the logs" if by is None else f"it has the {_made_by(by)}"]
         refused = self.ended.refused.get(row)
         if refused is not None:
             parts.append(_refusal(refused))
         return "; ".join(parts)
 
 
-def _written_by(by: LastWrite) -> str:
-    what = "refresh" if by.refresh else _WORDS[by.operation]
+def _made_by(by: UserChange) -> str:
     place = "" if by.origin is None else f", {_file(by.origin.file)}, position {by.origin.position}"
-    return f"{what} of {by.cluster}{place}"
+    return f"{_WORDS[by.operation]} of {by.cluster}{place}"
 
 
 def _refusal(outcome: Outcome) -> str:

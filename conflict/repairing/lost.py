@@ -218,7 +218,10 @@ def _sentences(lost: LostChanges) -> Iterator[str]:
             f"What {counted(count, 'of them', 'of them')} set is not shown: {listed([names[each] for each in files])} "
             f"{'is' if len(files) == 1 else 'are'} not given, and the History alone has it."
         )
-    yield "A binlog holds no names of users; the transaction id and the position tell which statement it was."
+    yield (
+        "A binlog holds no names of users, and does not tell changes of a repair from theirs; the transaction id and "
+        "the position tell which statement it was."
+    )
 
 
 def _first(lost: LostChanges, top: int) -> Listing:

@@ -8,16 +8,17 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import attrs
 import pyarrow as pa
 
 from conflict.history.grid.schemas import PLACE
-from conflict.repairing.advice import judged_table, outcome_table, races, steps
+from conflict.repairing.advice import judged_table, lost_again, outcome_table, races, steps
 from conflict.repairing.ended_run import EndedRun
 from conflict.repairing.planning import EQUAL, REAPPLY, Planned, ReviewedRow, Wanted
-from conflict.repairing.script import Script
+from conflict.repairing.script import Numbered, Script
 from conflict.result import Result
 from conflict.results.doubts import Doubt, alarms_of, doubts_from_the_middle, warnings_of
 from conflict.results.layout import OUTCOMES
@@ -84,7 +85,16 @@ class Plan:
     def scripts(self) -> list[Script]:
         """The files."""
         named = zip(self.files, self.planned.files, strict=True)
-        return [Script(cluster, name, self._head(cluster, name), found) for (cluster, name), (_, found) in named]
+        return [
+            Script(cluster, name, self._head(cluster, name), found, self._identity(cluster, found))
+            for (cluster, name), (_, found) in named
+        ]
+
+    def _identity(self, cluster: str, statements: Sequence[Numbered]) -> str:
+        """Return what tells a file from those of other plans: what it does, and after which epochs."""
+        last = [max(times, default=0) for times in self.ended.replayed.times.values()]
+        text = "\n".join([cluster, *map(str, last), *(f"{each.transaction} {each.sql}" for each in statements)])
+        return sha256(text.encode()).hexdigest()[:32]
 
     @property
     def steps(self) -> list[str]:
@@ -163,7 +173,7 @@ class Plan:
             *self.steps,
             *races(self.ended, self.planned.proof),
             "A row that does not hold what it held when the logs ended is left alone. The SELECT after each",
-            "transaction tells how many rows were, and by which statements. The file can be run again.",
+            "transaction tells how many rows were, and by which statements.",
         ]
 
 
@@ -206,7 +216,7 @@ def tell_plan(plan: Plan, top: int = _FIRST, folder: str = "") -> Telling:
     return Telling(
         "Repair",
         _headline(plan),
-        [*([_proved_words(plan)] if statements and plan.proved else []), *races(plan.ended, proof)],
+        [*([_proved_words(plan)] if statements and plan.proved else []), *races(plan.ended, proof), *lost_again(proof)],
         tables,
         alarms=alarms,
         warnings=[*plan.not_listed, *warnings_of(plan.doubts)],

@@ -14,8 +14,9 @@ import attrs
 from conflict.engine.reference.row_store import RowKey
 from conflict.repairing.ended_run import EndedRun
 from conflict.repairing.equal import equal_rows
+from conflict.repairing.fitting import LostChange, Reapplied
 from conflict.repairing.proof import Proof, prove
-from conflict.repairing.reapply import Allowed, LostChange, Reapplied, reapplied
+from conflict.repairing.reapply import Allowed, reapplied
 from conflict.repairing.script import Numbered
 from conflict.repairing.sql_values import NotWritableError
 from conflict.repairing.statements import RepairedRow

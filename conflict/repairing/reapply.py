@@ -1,87 +1,24 @@
 """
-Changes of users that were lost are applied again, where they still fit.
+Changes of users that were lost are applied again: of each row the last ones, as many as fit together.
 
-A change fits if its row is what it was before the change in all columns that it set, and nobody has set these since: no
-change that its cluster had not applied by then, and no later one. What a statement does with the values that are there
-is in no log: a counter that was incremented by others meanwhile does not fit. Computes docs/repair.md, "Lost changes".
+Computes docs/repair.md, "Lost changes"; `conflict.repairing.fitting` has when a change fits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 import attrs
 import pyarrow as pa
 
-from conflict.engine.inference.rows import NOT_KNOWN, is_partial
 from conflict.engine.reference.row_store import RowKey
-from conflict.history.timeline import EpochApply, Origin, Position, RowChange, Transaction
+from conflict.history.timeline import Origin, Transaction
 from conflict.repairing.ended_run import EndedRun, origin_of
-from conflict.repairing.equal import NotDecidedError, operation_in_words
-from conflict.repairing.statements import Payloads, RepairedRow, RowTable
+from conflict.repairing.fitting import LostChange, Reapplied, RowAgain, Story, UnfitError, place_of
+from conflict.repairing.newest import ChangeOrder
 from conflict.rules.decision import Cause
-from conflict.rules.functions import Cell, ConflictFunction
-from conflict.rules.replication_table import Role
-from conflict.shown_text import listed, one_line
-from ndb_formats.events.rows_event import Operation
-from ndb_formats.schema.tables import Column
 
-__all__ = ["Allowed", "LostChange", "Reapplied", "lost_in_history", "reapplied"]
-
-
-@attrs.frozen(eq=False)
-class LostChange:
-    """
-    A change of a user that was lost.
-
-    Attributes:
-        cluster: The cluster that made it.
-        position: Its own position, epoch and group.
-        change: The change.
-        reason: Why it was lost, in words.
-        as_transaction: Whether it was rejected with its transaction.
-    """
-
-    cluster: str
-    position: Position
-    change: RowChange
-    reason: str
-    as_transaction: bool = False
-
-    @property
-    def row(self) -> RowKey:
-        """Table and identity of its row."""
-        return self.change.table, self.change.key
-
-    @property
-    def transaction(self) -> tuple[str, Position]:
-        """Its transaction."""
-        return self.cluster, self.position
-
-    @property
-    def origin(self) -> Origin:
-        """Where it is logged."""
-        assert self.change.origin is not None
-        return self.change.origin
-
-    def __str__(self) -> str:
-        where = f"{self.origin.file.rpartition('/')[2]}, position {self.origin.position}"
-        return f"{operation_in_words(self.change.operation)} of {self.cluster}, {where}, {self.reason}"
-
-
-@attrs.frozen(eq=False)
-class Reapplied:
-    """
-    Lost changes of one row that are applied again by one statement.
-
-    Attributes:
-        repaired: The row.
-        changes: The changes, in order.
-    """
-
-    repaired: RepairedRow
-    changes: tuple[LostChange, ...]
+__all__ = ["Allowed", "lost_in_history", "reapplied"]
 
 
 def lost_in_history(ended: EndedRun, lost: pa.Table) -> list[LostChange]:
@@ -136,10 +73,13 @@ def reapplied(
         lost: The lost changes, in the order in which they committed.
         allowed: What may be applied again.
     """
+    order = ChangeOrder(ended)
+    repeated = [each for each in lost if order.repeats(each.transaction, each.origin)]
+    lost = [each for each in lost if not order.repeats(each.transaction, each.origin)]
     rows: dict[RowKey, list[LostChange]] = {}
     for each in lost:
         rows.setdefault(each.row, []).append(each)
-    story = _Story.of(ended, rows.keys(), {each.origin for each in lost})
+    story = Story.of(order, rows.keys(), {each.origin for each in lost})
     whole = {each.transaction for each in lost if each.as_transaction}
     refused: set[Origin] = set()
     while True:
@@ -148,13 +88,18 @@ def reapplied(
         taken = (change for each in found if isinstance(each, Reapplied) for change in each.changes)
         more = {each.origin for each in taken if each.transaction in broken}
         if not more:
-            return found
+            return [*found, *((each, _repeated(ended, each)) for each in repeated)]
         refused |= more
+
+
+def _repeated(ended: EndedRun, lost: LostChange) -> str:
+    """Return why nothing was lost with a change."""
+    return f"{ended.other(lost.cluster)} had the row like that already, as after a repair"
 
 
 def _of_row(
     ended: EndedRun,
-    story: _Story,
+    story: Story,
     changes: tuple[RowKey, Sequence[LostChange]],
     allowed: Allowed,
     refused: Container[Origin],
@@ -167,237 +112,37 @@ def _of_row(
     if reason is not None:
         yield from ((each, reason) for each in own)
         return
-    yield from ((each, "another change of its transaction does not fit") for each in own if each.origin in refused)
-    fitting = [each for each in own if each.origin not in refused]
-    if fitting:
-        yield from _Row(ended, story, row, allowed.deletes, allowed.raises).reapplied(fitting)
+    one = RowAgain(ended, story, row, allowed.deletes, allowed.raises)
+    yield from _last_that_fit(one, own, refused)
 
 
-@attrs.frozen
-class _Story:
+def _last_that_fit(
+    one: RowAgain, changes: Sequence[LostChange], refused: Container[Origin]
+) -> Iterator[Reapplied | tuple[LostChange, str]]:
     """
-    All changes of users of some rows that were not lost.
+    Yield what applies the last changes of a row again, as many as fit together, and why those before them are left.
 
-    Attributes:
-        changes: By row, cluster, own position and change.
-        applied: By applying cluster and foreign epoch, where the epoch was applied.
+    One that is left stops those before it: they are not what users wanted last.
     """
-
-    changes: Mapping[RowKey, Sequence[tuple[str, Position, RowChange]]]
-    applied: Mapping[tuple[str, int], Position]
-
-    @classmethod
-    def of(cls, ended: EndedRun, rows: Iterable[RowKey], lost: set[Origin]) -> _Story:
-        changes: dict[RowKey, list[tuple[str, Position, RowChange]]] = {row: [] for row in rows}
-        applied: dict[tuple[str, int], Position] = {}
-        for name in ended.clusters:
-            for item in ended.cluster(name).cluster.timeline:
-                if isinstance(item, EpochApply) and item.applied:
-                    applied.setdefault((name, item.foreign_epoch), (item.epoch, item.group))
-                elif isinstance(item, Transaction):
-                    for each in item.changes:
-                        if (each.table, each.key) in changes and each.origin not in lost:
-                            changes[each.table, each.key].append((name, (item.epoch, item.group), each))
-        return cls(changes, applied)
-
-    def after(self, lost: LostChange) -> Iterator[RowChange]:
-        """Yield the changes of its row that its cluster had not seen when the change was made."""
-        for cluster, position, change in self.changes[lost.row]:
-            seen = position if cluster == lost.cluster else self.applied.get((lost.cluster, position[0]))
-            if seen is None or seen > lost.position:
-                yield change
-
-
-@attrs.define
-class _Row:
-    """One row, on which changes are applied again one after the other."""
-
-    ended: EndedRun
-    story: _Story
-    row: RowKey
-    deletes: bool
-    raises: bool
-
-    def reapplied(self, changes: Sequence[LostChange]) -> Iterator[Reapplied | tuple[LostChange, str]]:
-        target = self._target(changes[0].cluster)
-        before = target.stored(self.ended.state(target.cluster, self.row))
-        now, written, taken = before, set[int](), list[LostChange]()
-        for each in changes:
-            try:
-                now, columns = self._carry_out(each, now, target)
-            except NotDecidedError as error:
-                yield each, str(error)
-                continue
-            written |= columns
-            taken.append(each)
-        if not taken:
-            return
-        raised = self._raised_column(target)
-        if before is now or (before and now and all(now[place] == before[place] for place in now if place != raised)):
-            yield from ((each, "the row holds what they leave") for each in taken)
-            return
+    for start, first in enumerate(changes):
         try:
-            now, written = self._raised(target, before, now, written)
-        except NotDecidedError as error:
-            yield from ((each, str(error)) for each in taken)
-            return
-        if before is not None and now is not None:
-            # A row that was deleted and inserted anew is updated.
-            differing = {place for place, column in target.columns.items() if now[place] != before[place]}
-            written |= {place for place in differing if target.columns[place].generated is None}
-            written |= {place for place, column in target.columns.items() if column.on_update}
-        why = one_line(f"reapply, {'; '.join(map(str, taken))}")
-        yield Reapplied(RepairedRow(target, *self.row, before, now, frozenset(written), why), tuple(taken))
-
-    def _target(self, cluster: str) -> RowTable:
-        """Return the table on the cluster where a change is made again: that which judges by epoch, or its own."""
-        judges = [name for name in self.ended.clusters if self._refreshes(name)]
-        found = self.ended.table(judges[0] if len(judges) == 1 else cluster, self.row[0])
-        assert found is not None
-        return found
-
-    def _refreshes(self, cluster: str) -> bool:
-        here = self.ended.cluster(cluster)
-        function = here.setups[self.row[0]].function
-        if function is None or not function.spec.refreshes:
-            return False
-        return not function.spec.uses_role or here.role is Role.PRIMARY
-
-    def _carry_out(
-        self, lost: LostChange, now: Payloads | None, target: RowTable
-    ) -> tuple[Payloads | None, frozenset[int]]:
-        """
-        Return the row after a change, and the columns that it sets.
-
-        Raises:
-            NotDecidedError: It does not fit.
-        """
-        own = self.ended.table(lost.cluster, self.row[0])
-        assert own is not None
-        state = self.ended.before.get(lost.origin, NOT_KNOWN)
-        if state is NOT_KNOWN or is_partial(state):
-            message = "what the row was before it is not known"
-            raise NotDecidedError(message)
-        was, image = own.stored(state), _values(lost.change)
-        columns = {place: column for place, column in target.columns.items() if place not in target.key}
-        if lost.change.operation is Operation.DELETE_ROW:
-            return self._deleted(lost, was, now, columns)
-        if was is None:
-            return self._inserted(lost, image, now, target)
-        if now is None:
-            message = "the row is gone"
-            raise NotDecidedError(message)
-        raised = self._raised_column(target)
-        tells = own.setup.format.updated_only
-        places = [place for place in (image if tells else columns) if place in columns and place != raised]
-        self._refuse_moved(lost, places, was, now, columns)
-        values = {place: image[place] for place in places if place in image and columns[place].generated is None}
-        if raised is not None and raised in image:
-            values[raised] = max(now[raised], image[raised], key=partial(_number, target, raised))
-        return {**now, **values}, frozenset(values)
-
-    def _deleted(
-        self, lost: LostChange, was: Payloads | None, now: Payloads | None, columns: Mapping[int, Column]
-    ) -> tuple[None, frozenset[int]]:
-        if now is None or was is None:
-            message = "the row is gone already"
-            raise NotDecidedError(message)
-        if not self.deletes:
-            message = "it deletes the row, and deletes are not asked for"
-            raise NotDecidedError(message)
-        self._refuse_moved(lost, list(columns), was, now, columns)
-        return None, frozenset()
-
-    def _inserted(
-        self, lost: LostChange, image: Payloads, now: Payloads | None, target: RowTable
-    ) -> tuple[Payloads, frozenset[int]]:
-        if now is not None:
-            message = "another row with its key is there"
-            raise NotDecidedError(message)
-        since = next(self.story.after(lost), None)
-        if since is not None:
-            message = f"the row was changed since: {_place(since)}"
-            raise NotDecidedError(message)
-        missing = [column.name for place, column in target.columns.items() if place not in image]
-        if missing:
-            message = f"its image has no {listed(missing)}"
-            raise NotDecidedError(message)
-        return {place: image[place] for place in target.columns}, frozenset()
-
-    def _refuse_moved(
-        self, lost: LostChange, places: Sequence[int], was: Payloads, now: Payloads, columns: Mapping[int, Column]
-    ) -> None:
-        """
-        Refuse a change some of whose columns have moved.
-
-        Raises:
-            NotDecidedError: They hold something else than before it, or were set since.
-        """
-        moved = [columns[place].name for place in places if now.get(place) != was.get(place)]
-        if moved:
-            message = f"{listed(moved)} {'is' if len(moved) == 1 else 'are'} not what the change found"
-            raise NotDecidedError(message)
-        for since in self.story.after(lost):
-            gone = since.operation is Operation.DELETE_ROW
-            set_again = [columns[place].name for place in places if gone or place in since.written]
-            if set_again:
-                message = f"{listed(set_again)} {'was' if len(set_again) == 1 else 'were'} set since: {_place(since)}"
-                raise NotDecidedError(message)
-
-    def _raised(
-        self, target: RowTable, before: Payloads | None, now: Payloads | None, written: set[int]
-    ) -> tuple[Payloads | None, set[int]]:
-        """
-        Return the row with a value in the compared column that the other cluster lets pass.
-
-        Raises:
-            NotDecidedError: It would not let it pass, and no other value may be set.
-        """
-        judge = self._judge(target)
-        if before is None or now is None or judge is None or judge.column is None:
-            return now, written
-        written = written | {place for place, column in target.columns.items() if column.name == judge.column}
-        place = self._raised_column(target)
-        if place is None:
-            return now, written
-        had, has = (_number(target, place, each[place]) for each in (before, now))
-        if has > had:
-            return now, written
-        if not self.raises:
-            message = f"{judge} lets only a greater {judge.column} than {had} pass; --raise-version sets one"
-            raise NotDecidedError(message)
-        try:
-            return {**now, place: target.layout.codecs[place].encode(had + 1)}, written
-        except OverflowError:
-            message = f"{judge.column} has no greater value than {had}"
-            raise NotDecidedError(message) from None
-
-    def _judge(self, target: RowTable) -> ConflictFunction | None:
-        """Return the function by which the other cluster judges the row."""
-        return self.ended.cluster(self.ended.other(target.cluster)).setups[self.row[0]].function
-
-    def _raised_column(self, target: RowTable) -> int | None:
-        """Return the column of which the other cluster lets only greater values pass; None if there is none."""
-        judge = self._judge(target)
-        if judge is None or judge.spec.cell(Operation.UPDATE_ROW) not in (Cell.GREATER, Cell.AT_LEAST):
-            return None
-        return next(place for place, column in target.columns.items() if column.name == judge.column)
+            found = _together(one, changes[start:], refused)
+        except UnfitError as unfit:
+            later = f"a later change of the row does not fit on top of it: {place_of(unfit.change.change)}"
+            yield first, str(unfit) if unfit.change is first else later
+            continue
+        yield from ((each, found) for each in changes[start:]) if isinstance(found, str) else [found]
+        return
 
 
-def _number(table: RowTable, place: int, payload: bytes | None) -> int:
-    """Return a value as functions compare it: NULL is 0."""
-    value = 0 if payload is None else table.layout.codecs[place].decode(payload)
-    assert isinstance(value, int)
-    return value
+def _together(one: RowAgain, changes: Sequence[LostChange], refused: Container[Origin]) -> Reapplied | str:
+    """
+    Return what applies changes again, or why they come to nothing.
 
-
-def _values(change: RowChange) -> dict[int, bytes | None]:
-    """Return what a change writes, by position."""
-    image = change.after
-    return {} if image is None else dict(zip(image.present, image.payloads, strict=True))
-
-
-def _place(change: RowChange) -> str:
-    assert change.origin is not None
-    file = change.origin.file.rpartition("/")[2]
-    return f"{operation_in_words(change.operation)}, {file}, position {change.origin.position}"
+    Raises:
+        UnfitError: One of them does not fit, or may not be applied again.
+    """
+    for each in changes:
+        if each.origin in refused:
+            raise UnfitError(each, "another change of its transaction does not fit")
+    return one.with_all(changes)

@@ -18,12 +18,16 @@ from conflict.config.text_file import located, parsed_toml, read_text
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import did_you_mean
 
-__all__ = ["GREATEST", "NEWEST", "REVIEW", "Rule", "rules_of"]
+__all__ = ["GREATEST", "NEWEST", "REVIEW", "NotDecidedError", "Rule", "rules_of"]
 
 NEWEST, REVIEW = "newest", "review"
 GREATEST = re.compile(r"greatest\((?P<column>.+)\)")
 _FILE = ".toml"
 _FORMS = f"a cluster, {NEWEST}, 'greatest(COLUMN)' or {REVIEW}"
+
+
+class NotDecidedError(Exception):
+    """A row that no rule decides; the message says why."""
 
 
 @attrs.frozen

@@ -34,6 +34,8 @@ from tests.mysql_server.connection import Connection
 from tests.mysql_server.server import Server, given_server
 
 SEEN, EXPECTED, CANARY = "ndb_repair_seen", "ndb_repair_expected", "ndb_repair_canary"
+PLAN, DONE = "0f" * 16, "all: done by an earlier run"
+LOG_PLACE = "SHOW BINARY LOG STATUS"
 SINGLE = struct.unpack("<f", struct.pack("<f", 0.1))[0]
 DOCUMENTS = (
     *(
@@ -197,14 +199,16 @@ def _judge(server: Server, end: EndedRun, cluster: str, statements: Sequence[Num
         attrs.evolve(each, repaired=attrs.evolve(each.repaired, table=attrs.evolve(each.repaired.table, database=SEEN)))
         for each in statements
     ]
-    script = Script(cluster, "1.sql", [], [attrs.evolve(each, sql=each.repaired.sql) for each in here])
+    script = Script(cluster, "1.sql", [], [attrs.evolve(each, sql=each.repaired.sql) for each in here], PLAN)
     loaded, expected = checksums(server, SEEN, names), checksums(server, EXPECTED, names)
     assert loaded != expected
     done = reported(server, script.text)
     assert sum(changed for changed, _, _ in done) == len(statements)
     assert all(left == 0 for _, left, _ in done)
     assert checksums(server, SEEN, names) == expected
+    place = server.run(LOG_PLACE)
     again = reported(server, script.text)
+    assert server.run(LOG_PLACE) == place
     assert sum(left for _, left, _ in again) == len(statements)
     assert all(changed == 0 for changed, _, _ in again)
     assert checksums(server, SEEN, names) == expected
@@ -231,8 +235,47 @@ def test_a_row_that_moved_on_is_left_alone(server: Server) -> None:
     rows += [RepairedRow(table, "t", b"", row(3, "a"), None, frozenset(), "")]
     rows += [RepairedRow(table, "t", b"", None, row(key, "new"), frozenset(), "") for key in (2, 4)]
     statements = [Numbered(number, 1, "equal", each, "", each.sql) for number, each in enumerate(rows, start=1)]
-    assert reported(server, Script("A", "1.sql", [], statements).text) == [(3, 2, "2 4")]
+    assert reported(server, Script("A", "1.sql", [], statements, PLAN).text) == [(3, 2, "2 4")]
     assert server.run(f"SELECT k, x FROM {SEEN}.t ORDER BY k").split() == ["1", "b", "2", "A", "4", "new"]
+
+
+def test_what_users_change_after_a_run_stays(server: Server) -> None:
+    """Rows that are as before the first run again are left alone by a second one; another plan repairs them."""
+    anew(server, SEEN)
+    table = table_of(SEEN, "t", [Column("k", "int", nullable=False), Column("x", "int")])
+
+    def row(key: int, value: int) -> dict[int, bytes | None]:
+        return {0: key.to_bytes(4, "little"), 1: value.to_bytes(4, "little")}
+
+    load(server, table, SEEN, [row(1, 1), row(2, 1)])
+    changes = [(row(1, 1), row(1, 2), frozenset({1})), (row(2, 1), None, frozenset()), (None, row(3, 1), frozenset())]
+    rows = [RepairedRow(table, "t", b"", *each, "") for each in changes]
+    statements = [Numbered(number, number, "equal", each, "", each.sql) for number, each in enumerate(rows, start=1)]
+    first, other = (Script("A", "1.sql", [], statements, plan).text for plan in (PLAN, "1e" * 16))
+    assert reported(server, first) == [(1, 0, "")] * 3
+    server.run(f"UPDATE {SEEN}.t SET x = 1 WHERE k = 1; INSERT INTO {SEEN}.t VALUES (2, 1)")
+    server.run(f"DELETE FROM {SEEN}.t WHERE k = 3")
+    assert reported(server, first) == [(0, 1, DONE)] * 3
+    assert server.run(f"SELECT k, x FROM {SEEN}.t ORDER BY k").split() == ["1", "1", "2", "1"]
+    assert reported(server, other) == [(1, 0, "")] * 3
+    assert server.run(f"SELECT k, x FROM {SEEN}.t ORDER BY k").split() == ["1", "2", "3", "1"]
+
+
+def test_a_file_that_ended_early_goes_on(server: Server) -> None:
+    """The second transaction fails; once its cause is gone, another run does it and the third, and not the first."""
+    anew(server, SEEN)
+    table = table_of(SEEN, "t", [Column("k", "int", nullable=False), Column("x", "int")])
+    load(server, table, SEEN, [])
+    rows = [{0: key.to_bytes(4, "little"), 1: key.to_bytes(4, "little")} for key in (1, 2, 3)]
+    inserts = [RepairedRow(table, "t", b"", None, each, frozenset(), "") for each in rows]
+    statements = [Numbered(number, number, "equal", each, "", each.sql) for number, each in enumerate(inserts, start=1)]
+    text = Script("A", "1.sql", [], statements, PLAN).text
+    server.run(f"ALTER TABLE {SEEN}.t ADD CONSTRAINT two CHECK (k <> 2)")
+    with pytest.raises(AssertionError, match="two"):
+        reported(server, text)
+    server.run(f"ALTER TABLE {SEEN}.t DROP CHECK two; DELETE FROM {SEEN}.t WHERE k = 1")
+    assert reported(server, text) == [(0, 1, DONE), (1, 0, ""), (1, 0, "")]
+    assert server.run(f"SELECT k, x FROM {SEEN}.t ORDER BY k").split() == ["2", "2", "3", "3"]
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -259,11 +302,11 @@ def test_nothing_breaks_out(server: Server, names: list[str], texts: list[str]) 
     assume(before != after)
     load(server, table, SEEN, [before])
     repaired = RepairedRow(table, "t", b"", before, after, frozenset({1, 2}), texts[4])
-    script = Script("A", "1.sql", texts, [Numbered(1, 1, "equal", repaired, texts[4], repaired.sql)])
+    script = Script("A", "1.sql", texts, [Numbered(1, 1, "equal", repaired, texts[4], repaired.sql)], PLAN)
     assert reported(server, script.text) == [(1, 0, "")]
-    assert reported(server, script.text) == [(0, 1, "1")]
+    assert reported(server, script.text) == [(0, 1, DONE)]
     shown_columns = ", ".join(f"HEX({name_in_sql(each)})" for each in columns[1:])
     shown = server.run(f"{SETTINGS[1]}; SELECT {shown_columns} FROM {table.name}")
     assert shown.rstrip("\n").split("\t") == [after[place].hex().upper() for place in (1, 2)]
     assert server.run(f"SELECT COUNT(*) FROM {CANARY}.t").strip() == "1"
-    assert server.run(f"SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{SEEN}'").strip() == "1"
+    assert server.run(f"SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{SEEN}'").strip() == "2"

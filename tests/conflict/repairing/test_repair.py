@@ -226,7 +226,7 @@ def test_the_row_of_the_demo(demo: Path, tmp_path: Path) -> None:
     assert plan.proved
     assert not len(plan.review)
     text = (tmp_path / "plan" / "1-B.sql").read_text("utf-8")
-    assert f"\n{row['sql']};\n" in text
+    assert f"\n{row['sql']} AND @ndb_conflict_done = 0;\n" in text
     assert sorted(path.name for path in (tmp_path / "plan").iterdir()) == [
         *("1-B.sql", "plan.json", "review.csv", "review.parquet", "statements.parquet")
     ]

@@ -10,7 +10,7 @@ from sqlglot.dialects.mysql import MySQL
 from sqlglot.tokens import Token, TokenType
 
 from conflict.repairing.script import Numbered, Script
-from conflict.repairing.sql_values import NotWritableError, sql_value
+from conflict.repairing.sql_values import NotWritableError, sql_value, table_in_sql
 from conflict.repairing.statements import RepairedRow, RowTable
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout, layout_of
@@ -93,20 +93,24 @@ def test_a_statement_is_one_statement(repaired: RepairedRow, head: str) -> None:
     for token in read:
         if token.token_type is TokenType.STRING:
             assert re.fullmatch(r"[A-Za-z0-9 _.,:;@+=()\[\]{}-]*", token.text)
-    script = Script("A", "1-A.sql", [head], [Numbered(1, 1, "equal", repaired, head, repaired.sql)])
+    script = Script("A", "1-A.sql", [head], [Numbered(1, 1, "equal", repaired, head, repaired.sql)], "0f" * 16)
     found = tokens(script.text)
     ends = sum(token.token_type is TokenType.SEMICOLON for token in found)
-    assert ends == 3 + 2 + 2 + 2
-    assert {token.text for token in found if token.token_type is TokenType.IDENTIFIER} <= names | {"transaction"}
+    assert ends == 3 + 3 + 2 + 2 + 1 + 3 + 1
+    others = {"transaction", "ndb_conflict_repairs"}
+    assert {token.text for token in found if token.token_type is TokenType.IDENTIFIER} <= names | others
 
 
 @given(repaired_rows(), HOSTILE)
 def test_comments_stay_on_their_lines(repaired: RepairedRow, text: str) -> None:
     """Each line of a file is a comment, empty, or belongs to a statement; nothing hidden stands in a comment."""
-    script = Script("A", text.replace("\0", ""), [text], [Numbered(1, 1, "equal", repaired, text, repaired.sql)])
-    rest = script.text.replace(f"{repaired.sql};\n", "")
+    script = Script(
+        "A", text.replace("\0", ""), [text], [Numbered(1, 1, "equal", repaired, text, repaired.sql)], "0f" * 16
+    )
+    notes = f"{table_in_sql(repaired.table.database, 'ndb_conflict_repairs')}"
+    rest = script.text.replace(f"{repaired.sql} AND @ndb_conflict_done = 0;\n", "").replace(notes, "notes")
     for line in rest.split("\n"):
-        assert re.match(r"(-- .*|--)?$|(SET|START|COMMIT|SELECT) ?", line)
+        assert re.match(r"(-- .*|--)?$|(SET|START|COMMIT|SELECT|CREATE|INSERT) ?", line)
         assert not re.search("[\0\r\x1a\u2028\u202e\x85]", line)
 
 
@@ -189,3 +193,24 @@ def test_bytes_of_texts_are_those_of_the_column() -> None:
     codec = table_of("d", "t", [Column("k", "int"), column]).layout.codecs[1]
     payload = encode_text("ソ", "cp932")
     assert sql_value(column, codec, payload).literal == f"_cp932 X'{payload.hex().upper()}'"
+
+
+def test_a_transaction_is_noted_after_it_is_done() -> None:
+    """A file writes its notes between transactions, without a log, into a table of the database that it repairs."""
+    table = table_of("shop", "t", [Column("k", "int", nullable=False), Column("x", "int")])
+    rows = [{0: bytes([key, 0, 0, 0]), 1: None} for key in (1, 2)]
+    repaired = [RepairedRow(table, "shop.t", b"", None, row, frozenset(), "") for row in rows]
+    numbered = [Numbered(n, n, "equal", each, "", each.sql) for n, each in enumerate(repaired, start=1)]
+    script = Script("A", "1-A.sql", [], numbered, "0f" * 16)
+    assert script.notes == "`shop`.`ndb_conflict_repairs`"
+    lines = [line for line in script.text.split("\n") if line and not line.startswith("--")]
+    off, on = (f"SET SESSION sql_log_bin = {state};" for state in ("OFF", "ON"))
+    made = f"CREATE TABLE IF NOT EXISTS {script.notes}"
+    assert [line[: len(made)] for line in lines[3:6]] == [off, made, on]
+    for number, transaction in enumerate((lines[6:15], lines[15:]), start=1):
+        start, insert, left, commit = transaction[1:5]
+        assert (start, commit) == ("START TRANSACTION;", "COMMIT;")
+        assert insert == f"{repaired[number - 1].sql} AND @ndb_conflict_done = 0;"
+        assert "ROW_COUNT()" in left
+        note = f"INSERT IGNORE INTO {script.notes} VALUES ('{'0f' * 16}', {number}, CURRENT_TIMESTAMP(6));"
+        assert transaction[5:8] == [off, note, on]
