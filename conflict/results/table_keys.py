@@ -17,7 +17,7 @@ from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.table_map_of_table import wire_type_of
-from ndb_formats.schema.row_keys import key_of_values, key_text, key_values
+from ndb_formats.schema.row_keys import key_of, key_payload, key_text, key_values, value_text
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.column_types import Codec, WireType, codec_of
 from ndb_formats.types.values import Value
@@ -39,6 +39,14 @@ def _codecs(column: Column) -> list[Codec]:
     if column.type in _OLD_MOMENTS and not column.length:
         wires.append(WireType(_OLD_MOMENTS[column.type]))
     return [codec_of(wire, unsigned=column.unsigned, charset=column.charset, members=column.members) for wire in wires]
+
+
+def _payload(column: Column, codec: Codec, value: Value) -> bytes | None:
+    try:
+        return key_payload(column, codec, value)
+    except (ValueError, OverflowError, struct.error):
+        message = f"{value_text(value)} is no value of {column.name}, {column.sql_type}"
+        raise ValueError(message) from None
 
 
 @attrs.frozen
@@ -94,7 +102,5 @@ class TableKey:
         Raises:
             ValueError: A value is none of its column.
         """
-        try:
-            return key_of_values(self.columns, self.codecs, values)
-        except (OverflowError, struct.error, FormatError) as error:
-            raise ValueError(str(error)) from None
+        parts = zip(self.columns, self.codecs, values, strict=True)
+        return key_of(self.columns, [_payload(*part) for part in parts])

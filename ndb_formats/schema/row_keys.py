@@ -165,23 +165,18 @@ def key_values(columns: Sequence[Column], codecs: Sequence[Codec], key: bytes) -
     return values
 
 
-def key_of_values(columns: Sequence[Column], codecs: Sequence[Codec], values: Sequence[Any]) -> bytes:
+def key_payload(column: Column, codec: Codec, value: Any) -> bytes | None:
     """
-    Return the identity of the row whose key columns have these values; texts in any spelling. See `key_of`.
+    Return the bytes of a value of a key column in a row image, for `key_of`.
 
     Args:
-        columns: Key columns, in key order.
-        codecs: Their codecs.
-        values: Their values, as codecs give them; of a text also its bytes.
+        column: The column.
+        codec: Its codec.
+        value: Its value as the codec gives it; of a text also its bytes.
 
     Raises:
-        ValueError: A value is none of its column; so is an `OverflowError`, and of `struct`.
-        UnsupportedError: Equality under a collation is not known.
+        ValueError: It is none of the column; or another error, if it has another type.
     """
-    return key_of(columns, [_payload(*each) for each in zip(columns, codecs, values, strict=True)])
-
-
-def _payload(column: Column, codec: Codec, value: Any) -> bytes | None:
     if value is None or (isinstance(value, bytes) and is_text(column)):
         return value
     if is_text(column):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -54,7 +55,7 @@ class KeyedLogs:
     The binlogs while they are written; epochs are 101, 102 ... on A and 201, 202 ... on B.
 
     Attributes:
-        key: Definitions of the key columns, and the primary key.
+        key: Definitions of the key columns, and the primary key or unique key.
         start: Whether the logs start with ``empty`` tables or in the ``middle``.
         epochs: Per cluster, the changes of each of its epochs, in order.
     """
@@ -67,9 +68,8 @@ class KeyedLogs:
     @property
     def schema(self) -> str:
         """The definition of the table."""
-        columns, separator, primary = self.key.rpartition(", PRIMARY KEY")
-        assert separator
-        return f"CREATE TABLE t ({columns}, x BIGINT UNSIGNED, v INT{separator}{primary}) ENGINE=NDB;"
+        columns, key = re.split(", (?=PRIMARY KEY|UNIQUE KEY)", self.key)
+        return f"CREATE TABLE t ({columns}, x BIGINT UNSIGNED, v INT, {key}) ENGINE=NDB;"
 
     @property
     def table(self) -> Table:
