@@ -21,7 +21,7 @@ from conflict.errors import HistoryError
 from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.folder import Folder, folder_of
 from conflict.history.grid.whole_files import refuse_moved_away
-from conflict.results.arrow_rows import key_schema, key_values
+from conflict.results.arrow_rows import key_values, row_schema, table_of
 from conflict.results.conflicts import count_conflicts, read_conflicts
 from conflict.results.glance import ResultSummary, summary_of
 from conflict.results.layout import (
@@ -164,7 +164,9 @@ class Result:
             key = self.run["configuration"]["primary_keys"][name]
             if not key:
                 return found
-            return found.append_column("key_values", key_values(found["key"], key_schema(columns, key)))
+            table_of_key = table_of({each: columns[each] for each in key}, key)
+            values = key_values(found["identity"], found["key"], table_of_key)
+            return found.append_column("key_values", values)
 
     def undecided(self, applier: str) -> pa.Table:
         """
@@ -232,7 +234,7 @@ class Result:
         if self.folder.exists(path):
             return self._all_parts(path)
         with self._reading():
-            return key_schema(columns, list(columns)).empty_table()
+            return row_schema(table_of(columns)).empty_table()
 
     def spark(self, part: str) -> Any:
         """

@@ -97,7 +97,9 @@ class CountedConflicts:
 
 
 def _text(value: Any) -> Any:
-    """Return a moment as text, and any other value as it is."""
+    """Return a moment as text, bytes in hexadecimal digits, and any other value as it is."""
+    if isinstance(value, bytes):
+        return value.hex()
     return value.isoformat() if isinstance(value, datetime) else value
 
 

@@ -10,6 +10,7 @@ is its midnight.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -27,6 +28,7 @@ __all__ = [
     "By",
     "DecodedFormat",
     "Moment",
+    "document_of_key",
     "full_name_of",
     "is_full_name",
     "known_name",
@@ -177,6 +179,21 @@ def words_of(given: str | int | Iterable[object] | None) -> list[str]:
     if isinstance(given, str | int):
         return [word for each in str(given).split(",") if (word := each.strip())]
     return [*map(str, given or ())]
+
+
+def document_of_key(given: str, names: Iterable[str]) -> dict[str, object] | None:
+    """
+    Return a key that is given as a JSON object of values by column; None for other text.
+
+    Args:
+        given: ``{"a": 1, "b": "two"}``. A number with a point or an exponent stays text, so that it keeps its digits.
+        names: The columns that it can name.
+    """
+    try:
+        found = json.loads(given, parse_float=str) if given.lstrip().startswith("{") else None
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and found and found.keys() <= {*names} else None
 
 
 def values_by_column(given: str, names: Sequence[str]) -> dict[str, str]:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from conflict.config.option_values import DecodedFormat, shown_range, values_by_column
+from conflict.config.option_values import DecodedFormat, document_of_key, shown_range, values_by_column
 from conflict.decoding.inputs import Inputs
 from conflict.decoding.staging import check_target, staged_file, staged_folder
 from conflict.decoding.table_files import TableFiles, TableFormat, no_formulas
@@ -37,6 +37,7 @@ from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.errors import CutFileError, did_you_mean
 from ndb_formats.events.table_map import TableMap
 from ndb_formats.findings import LogRemark
+from ndb_formats.schema.row_keys import value_text
 from ndb_formats.schema.tables import Schema, split_full_name
 from ndb_formats.selection import Selection
 from ndb_formats.text.log_text import log_text
@@ -56,7 +57,8 @@ def asked_key(
     Return columns and values as a `Selection` takes them.
 
     Args:
-        given: Each ``COLUMN=VALUE``, or several with commas between, or the value alone of a key of one column.
+        given: Each ``COLUMN=VALUE``, or several with commas between, or a JSON object of them, or the value alone of a
+            key of one column.
         selection: Which tables are selected.
         binlogs: The files as they can be read; they are looked through for columns only if anything is given.
         schema: Definitions at the start of the log.
@@ -85,6 +87,10 @@ def _pairs(given: str, tables: Mapping[str, ColumnNames]) -> Iterator[tuple[str,
         ConfigurationError: As for `asked_key`.
     """
     names = [*dict.fromkeys(name for table in tables.values() for name in table.all)]
+    document = document_of_key(given, names)
+    if document is not None:
+        yield from ((name, value_text(value)) for name, value in document.items())
+        return
     column, equals, value = given.partition("=")
     keys = [table.primary_key for table in tables.values()]
     if not equals and len(keys) == 1 and len(keys[0]) == 1:

@@ -31,7 +31,7 @@ from ndb_formats.columnar.records import decimal_texts
 from ndb_formats.columnar.selected_changes import Block
 from ndb_formats.columnar.table_changes import IMAGES, change_schema, in_order, table_changes
 
-__all__ = ["TableFiles", "TableFormat", "no_formulas"]
+__all__ = ["TableFiles", "TableFormat", "hexadecimal", "no_formulas"]
 
 _STARTS = "^[=+@\t\r'-]"
 _PLAIN_PLACES = 6
@@ -69,7 +69,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return no_formulas(column)
     if pa.types.is_binary(kind):
-        return pa.chunked_array([_hexadecimal(chunk) for chunk in column.chunks], pa.string())
+        return pa.chunked_array([hexadecimal(chunk) for chunk in column.chunks], pa.string())
     if pa.types.is_decimal256(kind) or (pa.types.is_decimal(kind) and kind.scale > _PLAIN_PLACES):
         # Arrow writes small numbers of so many digits after the point with an exponent.
         return pa.chunked_array([decimal_texts(chunk) for chunk in column.chunks], pa.string())
@@ -90,7 +90,8 @@ def no_formulas(texts: Any) -> Any:
     return pc.if_else(formulas, pc.binary_join_element_wise(mark, texts, pa.scalar("", texts.type)), texts)
 
 
-def _hexadecimal(values: pa.BinaryArray) -> pa.Array:
+def hexadecimal(values: pa.BinaryArray) -> pa.Array:
+    """Return bytes as text: hexadecimal digits after ``0x``."""
     encoded = values.dictionary_encode()
     texts = ["0x" + value.hex().upper() for value in encoded.dictionary.to_pylist()]
     return pa.array(texts, pa.string()).take(encoded.indices)

@@ -1,30 +1,25 @@
 """
-What is asked for: rows of a result by their keys as text, rows of its exceptions tables, transactions.
+What is asked for: rows of exceptions tables, and transactions; `conflict.explaining.keys_asked` has rows by their keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conflict.config.option_values import known_table, values_by_column
+from conflict.config.option_values import known_table
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.explaining.row_changes import RowLog
 from conflict.result import Result
 from ndb_formats.errors import did_you_mean
-from ndb_formats.schema.row_keys import is_text, weight_of
-from ndb_formats.schema.tables import Column, Table
-from ndb_formats.types.charsets import encode_text
-from ndb_formats.types.decimals import decimal_as_shown, decimal_text
+from ndb_formats.schema.tables import Table
 
 __all__ = [
     "EXCEPTIONS_KEY",
     "exceptions_row",
-    "key_as_it_compares",
     "source_of",
     "table_named",
     "transaction_asked",
@@ -46,50 +41,6 @@ def table_named(tables: Mapping[str, Table], name: str) -> Table:
         message = f"table {name} has no primary key, so nothing tells which changes are of one row"
         raise HistoryError(message)
     return table
-
-
-def key_as_it_compares(table: Table, given: str | int | Mapping[str, object]) -> str:
-    """
-    Return a key as outcomes have it: ``a=1, b=two``, with texts as they compare.
-
-    Args:
-        table: The table.
-        given: The key as text, its columns in any order, of one column also its value alone; or its values by column.
-
-    Raises:
-        ConfigurationError: It does not name the columns of the key.
-    """
-    columns = table.key_columns
-    if not isinstance(given, Mapping):
-        given = str(given)
-        if len(columns) == 1 and not given.startswith(f"{columns[0].name}="):
-            given = f"{columns[0].name}={given}"
-        values = values_by_column(given, table.primary_key)
-    else:
-        values = {name: _text(value) for name, value in given.items()}
-    if set(values) != set(table.primary_key):
-        example = ", ".join(f"{name}=..." for name in table.primary_key)
-        message = f"the key {given} is not understood; of table {table.full_name} it is {example}"
-        raise ConfigurationError(message)
-    return ", ".join(f"{column.name}={_compared(column, values[column.name])}" for column in columns)
-
-
-def _compared(column: Column, text: str) -> str:
-    """Return a value of a key column as it compares: a DECIMAL in any spelling, a text; others are as they are."""
-    if column.type == "decimal":
-        return decimal_as_shown(text, column.scale or 0)
-    if not is_text(column) or column.charset is None:
-        return text
-    weight = weight_of(encode_text(text, column.charset), column)
-    return weight.decode("utf-8", "surrogatepass").encode("utf-8", "backslashreplace").decode()
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, Decimal):
-        return decimal_text(value)
-    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def exceptions_row(result: Result, tables: Sequence[str], asked: int | str) -> tuple[str, str, dict[str, Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 
 import attrs
 
@@ -45,7 +46,7 @@ class StoryFacts:
         server_ids: Server id of each cluster.
         sources: Per cluster, those that it replicates from.
         hears: Clusters that judge by epoch, for which it matters what has come back.
-        told_of: The rows of the story.
+        told_of: The rows of the story, each with its key as text.
         open: What else the decisions can be that the binlogs leave open.
         filtered: Per cluster and source, the tables whose changes its applier drops.
         skipped: The epochs that appliers never applied, although they applied later ones: applier, source and epoch.
@@ -58,7 +59,7 @@ class StoryFacts:
     server_ids: Mapping[str, int]
     sources: Mapping[str, Sequence[str]]
     hears: frozenset[str] = frozenset()
-    told_of: Sequence[WantedRow] = ()
+    told_of: Mapping[WantedRow, str] = MappingProxyType({})
     open: Mapping[OpenDecision, tuple[str, ...]] = attrs.field(factory=dict)
     filtered: Mapping[str, Mapping[str, frozenset[str]]] = attrs.field(factory=dict)
     skipped: frozenset[tuple[str, str, int]] = frozenset()
@@ -119,6 +120,7 @@ class EventDraft:
         sequence: Order among the events of a group.
         statement: The statement, for one that changes the definition of the table.
         told_of: The row that a statement is told of.
+        told_key: Its key as text.
         why_not: Why the applier did not come to the operation, as a sentence without a full stop.
     """
 
@@ -135,6 +137,7 @@ class EventDraft:
     sequence: int = 0
     statement: DefinitionStep | None = None
     told_of: WantedRow | None = None
+    told_key: str = ""
     why_not: str = ""
 
     @property
@@ -158,12 +161,19 @@ class EventDraft:
 
     @property
     def row(self) -> WantedRow:
-        """The row: table and key."""
+        """The row."""
         if self.told_of is not None:
             return self.told_of
         found = self.change or self.decided
         assert found is not None
-        return (found.table, found.key) if isinstance(found, ChangeInLog) else (found["table"], found["key"])
+        return found.row
+
+    @property
+    def key(self) -> str:
+        """The key of the row as text."""
+        if self.change is not None:
+            return self.change.key
+        return self.told_key if self.decided is None else str(self.decided["key"])
 
 
 def drafts_of(facts: StoryFacts) -> list[EventDraft]:
@@ -172,7 +182,7 @@ def drafts_of(facts: StoryFacts) -> list[EventDraft]:
     logged = {name: [change for change in log.changes if not change.own] for name, log in facts.logs.items()}
     outcomes: _Outcomes = {}
     for each in facts.decided:
-        place = each.applier, each["source"], each["source_epoch"], each["epoch"], each["table"], each["key"]
+        place = each.applier, each["source"], each["source_epoch"], each["epoch"], each.row
         outcomes.setdefault(place, []).append(each)
     effects = [_effect(change) for own in logged.values() for change in own]
     judged = [each for draft in (*committed, *effects) for each in _judged(draft, facts, outcomes)]
@@ -204,7 +214,7 @@ def _defined(facts: StoryFacts, row: WantedRow) -> list[EventDraft]:
         for each in (each for each in log.statements if row[0] in each.step.touched):
             source = names.get(each.step.server_id, name)
             draft = EventDraft(EventKind.DEFINED, name, each.epoch, each.group, source, each.epoch)
-            draft.statement, draft.told_of = each.step, row
+            draft.statement, draft.told_of, draft.told_key = each.step, row, facts.told_of[row]
             found.append(draft)
     for name in facts.logs:
         origins = [each for each in found if each.cluster == each.source]
@@ -230,8 +240,8 @@ def _effect(change: ChangeInLog) -> EventDraft:
     return EventDraft(kind, change.cluster, change.epoch, change.group, change.cluster, change.epoch, change)
 
 
-# By applier, source and its epoch, own epoch, table and key: those that no operation has taken yet.
-_Outcomes = dict[tuple[str, str, int, int, str, str], list[DecidedOperation]]
+# By applier, source and its epoch, own epoch, and row: those that no operation has taken yet.
+_Outcomes = dict[tuple[str, str, int, int, WantedRow], list[DecidedOperation]]
 
 
 def _judged(cause: EventDraft, facts: StoryFacts, outcomes: _Outcomes) -> Iterator[EventDraft]:
@@ -244,7 +254,7 @@ def _judged(cause: EventDraft, facts: StoryFacts, outcomes: _Outcomes) -> Iterat
         dropped = facts.drops(applier, cause.cluster, change.table)
         applies = () if dropped else facts.applied_as.get((applier, cause.cluster, cause.epoch), ())
         for apply in applies:
-            place = applier, cause.cluster, cause.epoch, apply.epoch, change.table, change.key
+            place = applier, cause.cluster, cause.epoch, apply.epoch, change.row
             left = outcomes.get(place, [])
             found = next((each for each in left if _is_of(each, change)), None)
             if found is not None:

@@ -13,7 +13,7 @@ import attrs
 import pyarrow as pa
 
 from conflict.history.grid.schemas import PLACE
-from conflict.results.layout import OUTCOMES
+from conflict.results.layout import OUTCOMES, ROW_KEY
 from conflict.rules.decision import Verdict
 from ndb_formats.columnar.records import value_text
 from ndb_formats.types.values import Value
@@ -128,6 +128,7 @@ class StoryEvent:
         row_known: Whether it is known if the row exists there afterwards.
         sentence: What happened, in words.
         cites: Numbers of the events that the sentence names.
+        identity: What tells its row from others of the table; see `ndb_formats.schema.row_keys.key_of`.
     """
 
     number: int
@@ -160,6 +161,7 @@ class StoryEvent:
     row_known: bool = True
     sentence: str = ""
     cites: tuple[int, ...] = ()
+    identity: bytes = b""
 
 
 _IMAGE = pa.map_(pa.string(), pa.string())
@@ -174,7 +176,7 @@ EVENTS = pa.schema(
         ("source", pa.string()),
         ("source_epoch", pa.uint64()),
         ("table", pa.string()),
-        ("key", pa.string()),
+        *ROW_KEY,
         ("operation", pa.string()),
         ("refresh", pa.bool_()),
         ("transaction_id", pa.uint64()),
@@ -219,6 +221,7 @@ def event_document(event: StoryEvent) -> dict[str, Any]:
         document[name] = None if document[name] is None else plain_row(document[name])
     for name in ("place", "logged", "winner"):
         document[name] = None if document[name] is None else attrs.asdict(document[name])
+    document["identity"] = event.identity.hex()
     document["time"] = None if event.time is None else event.time.isoformat()
     return {**document, "kind": event.kind.value}
 
@@ -263,7 +266,7 @@ def rejections_of(refresh: StoryEvent, events: Sequence[StoryEvent]) -> list[int
     if refresh.kind is not EventKind.REFRESHED:
         return found
     for event in reversed(events):
-        same = (event.cluster, event.table, event.key) == (refresh.cluster, refresh.table, refresh.key)
+        same = (event.cluster, event.table, event.identity) == (refresh.cluster, refresh.table, refresh.identity)
         if event.number < refresh.number and same:
             if event.kind is EventKind.REFRESHED or event.epoch != refresh.epoch:
                 break

@@ -17,12 +17,12 @@ from conflict.errors import HistoryError
 from conflict.explaining.asked import (
     EXCEPTIONS_KEY,
     exceptions_row,
-    key_as_it_compares,
     source_of,
     table_named,
     transaction_asked,
 )
 from conflict.explaining.drafts import EventDraft, StoryFacts, drafts_of
+from conflict.explaining.keys_asked import GivenKey, identity_asked, key_as_given
 from conflict.explaining.outcomes import (
     Applied,
     DecidedOperation,
@@ -46,9 +46,13 @@ from conflict.history.run import Run
 from conflict.result import Result
 from conflict.results.conflicts import read_outcomes
 from conflict.results.doubts import Doubt, doubts_from_the_middle
+from conflict.results.layout import OUTCOME_PLACE
+from conflict.results.table_keys import TableKey, has_moments
 from conflict.rules.exceptions_table import ExceptionsTable, cause_name
 from conflict.runs.run_inputs import run_of_result
 from conflict.shown_text import listed, short_names
+from ndb_formats.columnar.stretches import table_layouts
+from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Table
 
 __all__ = ["Explainer"]
@@ -69,6 +73,7 @@ class Explainer:
     run: Run
     progress: StageProgress = no_progress
     _reasons: ConflictReasons = attrs.field(init=False, repr=False)
+    _keys: dict[str, TableKey] = attrs.field(factory=dict, init=False, repr=False)
 
     @_reasons.default
     def _reasons_before_reading(self) -> ConflictReasons:
@@ -144,20 +149,31 @@ class Explainer:
         alone = (file for each in self.run.kept_alone.values() for file in each.files)
         return short_names([*map(str, self.run.configuration.files), *alone])
 
-    def row(self, table: str, key: str | int | Mapping[str, object]) -> Story:
+    def key_of(self, table: str) -> TableKey:
+        """Return the primary key of a table, as its rows are logged; moments may have an older form."""
+        if table not in self._keys:
+            definition, layouts = self.tables[table], list[RowLayout]()
+            if has_moments(definition) and not self.run.definitions:  # else they are converted as they are read
+                cluster = self.run.clusters[0]
+                name, own = self.run.databases.own_name(cluster.name, table), self.run.schema_at_start(cluster)
+                layouts = table_layouts([str(piece.file) for piece in self.run.log_of(cluster)], name, own)
+            self._keys[table] = TableKey.of(definition, layouts[0] if layouts else None)
+        return self._keys[table]
+
+    def row(self, table: str, key: GivenKey) -> Story:
         """
         Return the story of a row.
 
         Args:
             table: ``database.table``, or the table alone where one database has it.
-            key: Its key.
+            key: Its key; see `conflict.explaining.keys_asked.identity_asked`.
 
         Raises:
             HistoryError: There is no such table, or nothing ever happened to the row.
             ConfigurationError: The key is not understood.
         """
         named = self.table_named(table)
-        (story,) = self.rows([(named.full_name, key_as_it_compares(named, key))])
+        (story,) = self.rows([(named.full_name, identity_asked(named.full_name, self.key_of(named.full_name), key))])
         if not story.events:
             missing = self._missing and f"; {self._missing}"
             message = f"nothing happened to the row {story.key} of {named.full_name} in these binlogs{missing}"
@@ -168,7 +184,9 @@ class Explainer:
         """Return the stories of the rows that end different; see `explain_differences`."""
         if table is not None:
             table = self.table_named(table).full_name
-        rows = [row for row in differing_rows(self.result, self.tables) if table in (None, row[0])]
+        keyed = (each.full_name for each in self.tables.values() if each.primary_key)
+        names = [each for each in keyed if table in (None, each) and self.result.run["differing_rows"].get(each)]
+        rows = [row for each in names for row in differing_rows(self.result, each, self.key_of(each))]
         return self.rows(rows) if rows else []
 
     def exception(self, asked: int | str, table: str | None = None) -> Story:
@@ -188,9 +206,10 @@ class Explainer:
         return self._of_exceptions_row(*exceptions_row(self.result, names, asked))
 
     def _of_exceptions_row(self, cluster: str, table: str, row: Mapping[str, Any]) -> Story:
-        place = row["NDB$outcome"]
+        place = row[OUTCOME_PLACE.name]
+        asked = place["table"], place["identity"]
         names = ("source_epoch", "epoch", "group", "ordinal")
-        chosen = of_rows([(str(place["table"]), str(place["key"]))])
+        chosen = of_rows([asked])
         found = next(
             (
                 each
@@ -199,13 +218,13 @@ class Explainer:
             ),
             None,
         )
-        (story,) = self.rows([(str(place["table"]), str(place["key"]))], found)
+        (story,) = self.rows([asked], found)
         exceptions = self._exceptions_table(cluster, table)
         fixed = list(row)[:EXCEPTIONS_KEY]
         shown = [
             f"{name}={value}"
             for name, value in row.items()
-            if name in fixed or (name.startswith("NDB$") and name != "NDB$outcome")
+            if name in fixed or (name.startswith("NDB$") and name != OUTCOME_PLACE.name)
         ]
         if exceptions is None:
             return attrs.evolve(story, exceptions_row=", ".join(shown))
@@ -231,7 +250,7 @@ class Explainer:
         wanted = WantedChanges(transactions=frozenset({number}))
         logs = read_logs(self.run, wanted, self.progress)
         source = source_of(logs, cluster, number, self._missing)
-        with_key = frozenset((change.table, change.key) for change in logs[source].changes if change.key)
+        with_key = frozenset(change.row for change in logs[source].changes if change.key)
         if with_key:
             logs = read_logs(self.run, attrs.evolve(wanted, rows=with_key), self.progress)
         logs = {name: log if name == source else log.of_rows(with_key) for name, log in logs.items()}
@@ -271,14 +290,14 @@ class Explainer:
         Return the stories of some rows; the binlogs are read once for all of them.
 
         Args:
-            rows: Tables and keys, as outcomes have them.
+            rows: The rows.
             marked: The outcome that was asked for, if one was.
         """
         logs = read_logs(self.run, WantedChanges(frozenset(rows)), self.progress)
         self._take(logs)
         outcomes: dict[WantedRow, list[DecidedOperation]] = {}
         for each in decided(self._outcomes(of_rows(rows))):
-            outcomes.setdefault((each["table"], each["key"]), []).append(each)
+            outcomes.setdefault(each.row, []).append(each)
         changes = {name: log.by_row() for name, log in logs.items()}
         open_decisions = self._open(rows)
         return [
@@ -300,12 +319,13 @@ class Explainer:
         marked: DecidedOperation | None,
         open_decisions: Mapping[OpenDecision, tuple[str, ...]],
     ) -> Story:
-        table, key = row
+        table, identity = row
+        key = self.key_of(table)
         hears = frozenset(name for name in logs if self._by_epoch(name, table))
-        facts = attrs.evolve(self._facts(logs, outcomes, hears), told_of=[row], open=open_decisions)
+        facts = attrs.evolve(self._facts(logs, outcomes, hears), told_of={row: key.text(identity)}, open=open_decisions)
         drafts = drafts_of(facts)
         told = self._tell(drafts, facts)
-        ends = {name: end_of(self.result, name, self.tables[table], key) for name in self.result.clusters}
+        ends = {name: end_of(self.result, name, row, key) for name in self.result.clusters}
         number = next(
             (
                 told.numbers[id(draft)]
@@ -320,10 +340,12 @@ class Explainer:
         notes = (*unlogged_changes(self.result, row), *self._notes(logs, outcomes))
         story = Story(
             table,
-            key,
+            key.text(identity),
             functions,
             tuple(told.events),
             ends,
+            identity=identity,
+            given=key_as_given(table, key, identity),
             marked=number,
             because=because,
             follows=follows,

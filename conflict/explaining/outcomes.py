@@ -33,8 +33,8 @@ __all__ = [
     "unlogged_changes",
 ]
 
-# Applier, epoch of the source, table, key and operation.
-OpenDecision = tuple[str, int, str, str, str]
+# Applier, epoch of the source, row and operation.
+OpenDecision = tuple[str, int, WantedRow, str]
 
 
 @attrs.frozen
@@ -78,9 +78,14 @@ class DecidedOperation:
         return Decision(Verdict.REJECTED, Cause[own], self["incoming"], self["stored"]) if own else None
 
     @property
+    def row(self) -> WantedRow:
+        """The row that it is about."""
+        return self["table"], self["identity"]
+
+    @property
     def open_decision(self) -> OpenDecision:
         """What tells its open decision from others, but for operations of one kind on one row in one epoch."""
-        return self.applier, self["source_epoch"], self["table"], self["key"], self["operation"]
+        return self.applier, self["source_epoch"], self.row, self["operation"]
 
     @property
     def operation(self) -> Operation:
@@ -110,11 +115,11 @@ class DecidedOperation:
 def of_rows(rows: Iterable[WantedRow]) -> pc.Expression:
     """Return the condition that an outcome is of one of some rows."""
     chosen = pc.scalar(False)
-    keys: dict[str, list[str]] = {}
+    keys: dict[str, list[bytes]] = {}
     for table, key in rows:
         keys.setdefault(table, []).append(key)
     for table, own in keys.items():
-        chosen |= (pads.field("table") == table) & pads.field("key").isin(own)
+        chosen |= (pads.field("table") == table) & pads.field("identity").isin(pa.array(own, pa.binary()))
     return chosen
 
 
@@ -138,7 +143,7 @@ def open_decisions(
         for each in files.to_table(filter=of_rows(rows)).to_pylist():
             causes = ((text, decision_of(text).cause) for text in each["candidates"])
             names = (name_of(applier, each["table"], cause) if cause else text for text, cause in causes)
-            place = applier, each["source_epoch"], each["table"], each["key"], each["operation"]
+            place = applier, each["source_epoch"], (each["table"], each["identity"]), each["operation"]
             found[place] = tuple(dict.fromkeys((*found.get(place, ()), *names)))
     return found
 
@@ -188,7 +193,7 @@ def unlogged_changes(result: Result, row: WantedRow) -> Iterator[str]:
     """Yield, as sentences, where a cluster changed a row without a log."""
     for name in result.run["unlogged_changes"]:
         for each in result.folder.read_table(unlogged_path(name), UNLOGGED).to_pylist():
-            if (each["table"], each["key"]) != row:
+            if (each["table"], each["identity"]) != row:
                 continue
             if UnloggedKind(each["change"]).by_crash:
                 yield (

@@ -105,7 +105,7 @@ class ReplayedStory:
         layouts: How the rows of each table are read.
         statements: Per cluster, the statements that change definitions and are still to come, in order.
         came_back: Per cluster, its max replicated epoch from which epoch and group on.
-        keys: The rows, as operations on them name them.
+        rows: The rows that are followed.
         entries: By the identity of an operation, it as the next applier takes it.
         starts: The first own epoch of each cluster whose log starts in the middle: rows are not followed before.
     """
@@ -114,7 +114,7 @@ class ReplayedStory:
     layouts: Mapping[str, Mapping[str, RowLayout]]
     statements: dict[str, list[DefinitionChange]]
     came_back: Mapping[str, list[tuple[Position, int]]]
-    keys: Mapping[WantedRow, RowKey]
+    rows: frozenset[WantedRow]
     entries: dict[int, Entry] = attrs.field(factory=dict)
     starts: Mapping[str, int] = MappingProxyType({})
 
@@ -158,10 +158,9 @@ class ReplayedStory:
             name: [((apply.epoch, apply.group), back) for apply, back in facts.came_back(name) if back]
             for name in facts.logs
         }
-        changes = (change for log in facts.logs.values() for change in log.changes if change.key)
-        keys = {(change.table, change.key): (change.table, change.logged.key) for change in changes}
+        rows = frozenset(change.row for log in facts.logs.values() for change in log.changes if change.key)
         statements = {name: [*log.statements] for name, log in facts.logs.items()}
-        return cls(clusters, layouts, statements, came_back, keys, starts=starts)
+        return cls(clusters, layouts, statements, came_back, rows, starts=starts)
 
     def hear(self, draft: EventDraft) -> Heard:
         """Carry out an event on the row of its cluster, and return what it met; a row without a key is not followed."""
@@ -171,8 +170,8 @@ class ReplayedStory:
         place = bisect_left(steps, (moment, 0))
         back = steps[place - 1][1] if place else None
         cluster.max_replicated_epoch = back or 0
-        key, role = self.keys.get(draft.row), cluster.role
-        if key is None or draft.epoch < self.starts.get(cluster.name, 0):
+        key, role = draft.row, cluster.role
+        if key not in self.rows or draft.epoch < self.starts.get(cluster.name, 0):
             return Heard(NOT_KNOWN, None, came_back=back, setup=cluster.setups.get(draft.row[0]), role=role)
         met, change = cluster.store.get(key), None if draft.change is None else draft.change.logged
         written = None

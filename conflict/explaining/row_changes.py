@@ -24,7 +24,7 @@ from conflict.config.definitions import TableVersion
 from conflict.explaining.events import LogPlace
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs, read_log
 from conflict.history.grid.epoch_files import summaries_of
-from conflict.history.grid.key_numbering import tables_and_texts
+from conflict.history.grid.writer import identity_of
 from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in_force
 from conflict.history.ingestion.segment_columns import read_columns
 from conflict.history.ingestion.segments import Segment, SegmentContent, plan_segments
@@ -33,10 +33,10 @@ from conflict.history.scheduling.servers import of_clusters
 from conflict.history.scheduling.summaries import Summary, summarize
 from conflict.history.statement_places import NO_STATEMENTS, StatementPlaces
 from conflict.history.timeline import DefinitionChange, RowChange
+from conflict.results.table_keys import TableKey
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import ConflictFlag
-from ndb_formats.schema.row_keys import key_text
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.values import Absent, Value
 
@@ -45,8 +45,8 @@ __all__ = ["ChangeInLog", "RowLog", "WantedChanges", "WantedRow", "read_logs", "
 Bool = npt.NDArray[np.bool_]
 _WHOLE = 1  # bucket
 _NO_END = 2**64  # above every epoch
-# ``database.table``, and the primary key as text.
-WantedRow = tuple[str, str]
+# ``database.table``, and the identity of the row.
+WantedRow = tuple[str, bytes]
 Progress = Callable[[str, int, int], None]
 
 
@@ -94,6 +94,11 @@ class ChangeInLog:
     def table(self) -> str:
         """Name of the table, ``database.table``."""
         return self.logged.table
+
+    @property
+    def row(self) -> WantedRow:
+        """The row; of a table without a primary key, its values."""
+        return self.logged.table, self.logged.key
 
     @property
     def operation(self) -> str:
@@ -146,12 +151,12 @@ class RowLog:
         """Return the changes of each row, in order."""
         found: dict[WantedRow, list[ChangeInLog]] = {}
         for change in self.changes:
-            found.setdefault((change.table, change.key), []).append(change)
+            found.setdefault(change.row, []).append(change)
         return found
 
     def of_rows(self, rows: Collection[WantedRow]) -> RowLog:
         """Return the log without the changes of other rows: those of another transaction that has the same id."""
-        return attrs.evolve(self, changes=[each for each in self.changes if (each.table, each.key) in rows])
+        return attrs.evolve(self, changes=[each for each in self.changes if each.row in rows])
 
 
 def read_logs(run: Run, wanted: WantedChanges, progress: Progress = no_progress) -> dict[str, RowLog]:
@@ -219,16 +224,14 @@ def _found(
     epochs: list[Summary],
 ) -> Iterator[BinlogEpoch]:
     """Yield the epochs with wanted changes, and those that cannot be read in columns; add all others to `epochs`."""
-    schema, rows = run.data_schema, dict[str, list[str]]()
-    for table, key in wanted.rows:
-        rows.setdefault(table, []).append(key)
-    chosen = schema if wanted.transactions else Schema(tuple(each for each in schema.tables if each.full_name in rows))
+    schema, named = run.data_schema, wanted.tables
+    chosen = schema if wanted.transactions else Schema(tuple(each for each in schema.tables if each.full_name in named))
     tables = tables_in_force(chosen, None, run.databases.of(cluster.name))
     numbers = TableNumbers(chosen.tables, {})
     last = run.span.last.get(cluster.name, _NO_END)
     for segment in _segments(run, cluster):
         file, reader.server_id = str(segment.file), segment.server_id
-        found = wanted_epochs(segment, tables, numbers, rows, wanted.transactions, run.statements)
+        found = wanted_epochs(segment, tables, numbers, wanted, run.statements)
         ranges = ((segment.start, segment.stop),) if found is None else found.ranges
         if found is not None:
             epochs += [each for each in summaries_of(found.epochs) if each.number <= last]
@@ -254,10 +257,8 @@ def _key_texts(run: Run, reader: EpochReader) -> Callable[[str, bytes], str]:
 
     @cache
     def text_of(name: str, key: bytes) -> str:
-        table, layout = tables.get(name), reader.layouts[name]
-        if table is None or not table.primary_key:
-            return ""
-        return key_text(table.key_columns, [layout.codecs[ordinal] for ordinal in table.key_ordinals], key)
+        table = tables.get(name)
+        return TableKey.of(table, reader.layouts[name]).text(key) if table is not None and table.primary_key else ""
 
     return text_of
 
@@ -270,8 +271,8 @@ def _wanted_changes(
     parts: tuple[tuple[bool, Iterable[tuple[int, RowChange]]], ...] = ((True, own), (False, epoch.consequences))
     for mine, changes in parts:
         for group, change in changes:
-            key = texts(change.table, change.key)
-            if (change.table, key) in wanted.rows or (mine and _is_of(change, wanted.transactions)):
+            if (change.table, change.key) in wanted.rows or (mine and _is_of(change, wanted.transactions)):
+                key = texts(change.table, change.key)
                 yield ChangeInLog(cluster, epoch.number, group, mine, key, change)
 
 
@@ -314,8 +315,7 @@ def wanted_epochs(
     segment: Segment,
     tables: Mapping[str, TableVersion],
     numbers: TableNumbers,
-    rows: Mapping[str, Collection[str]],
-    transactions: Collection[int],
+    wanted: WantedChanges,
     statements: StatementPlaces = NO_STATEMENTS,
 ) -> WantedEpochs | None:
     """
@@ -325,46 +325,32 @@ def wanted_epochs(
         segment: The segment, with the server id of its own changes.
         tables: The tables to read, by their names in the binlog.
         numbers: Their numbers.
-        rows: Keys of the wanted rows as text, by table.
-        transactions: Ids of the wanted transactions.
+        wanted: The wanted changes.
         statements: Where the statements of the cluster's sources stand in their logs.
     """
     try:
         content = read_columns(segment, segment.server_id, tables, numbers, _WHOLE, 0, statements)
-        found = _epochs_with(content, numbers, rows, transactions)
+        found = _epochs_with(content, numbers, wanted)
     except UnreadableError:
         return None
     assert content.begins is not None
     chosen = np.isin(content.epochs["number"].to_numpy(), found)
     bounds = pairwise([*content.begins.tolist(), segment.stop])
-    ranges = tuple(bound for bound, wanted in zip(bounds, chosen.tolist(), strict=True) if wanted)
+    ranges = tuple(bound for bound, here in zip(bounds, chosen.tolist(), strict=True) if here)
     return WantedEpochs(content.epochs, ranges, None if content.error is None else str(content.error))
 
 
-def _epochs_with(
-    content: SegmentContent, numbers: TableNumbers, rows: Mapping[str, Collection[str]], transactions: Collection[int]
-) -> npt.NDArray[np.uint64]:
+def _epochs_with(content: SegmentContent, numbers: TableNumbers, wanted: WantedChanges) -> npt.NDArray[np.uint64]:
     """Return the epochs with wanted changes, of the cluster's own or of its applier."""
-    found = [np.zeros(0, np.uint64)]
+    found, identities = (
+        [np.zeros(0, np.uint64)],
+        [identity_of(numbers.number(table), key) for table, key in wanted.rows],
+    )
+    rows, ids = pa.array(identities, pa.binary()), pa.array(sorted(wanted.transactions), pa.uint64())
     for tables in content.parts:
         for part in tables:
-            wanted = _of_rows(part["identity"].combine_chunks(), content, numbers, rows)
-            if transactions and "transaction_id" in part.column_names:
-                ids = pa.array(sorted(transactions), pa.uint64())
-                wanted |= pc.is_in(part["transaction_id"], value_set=ids).to_numpy()
-            found.append(part["epoch"].to_numpy()[wanted])
+            chosen = pc.is_in(part["identity"].cast(pa.binary()), value_set=rows).to_numpy()
+            if wanted.transactions and "transaction_id" in part.column_names:
+                chosen = chosen | pc.is_in(part["transaction_id"], value_set=ids).to_numpy()
+            found.append(part["epoch"].to_numpy()[chosen])
     return np.unique(np.concatenate(found))
-
-
-def _of_rows(
-    identities: pa.BinaryArray, content: SegmentContent, numbers: TableNumbers, rows: Mapping[str, Collection[str]]
-) -> Bool:
-    """Return which changes are of wanted rows. Shape (changes,)."""
-    if not rows:
-        return np.zeros(len(identities), np.bool_)
-    tables, texts = tables_and_texts(identities.cast(pa.large_binary()), numbers, content.types)
-    wanted = np.zeros(len(identities), np.bool_)
-    for name, keys in rows.items():
-        same = pc.is_in(texts, value_set=pa.array(sorted(keys), pa.string())).to_numpy(zero_copy_only=False)
-        wanted |= same & (tables == numbers.number(name))
-    return wanted

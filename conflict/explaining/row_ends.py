@@ -4,7 +4,6 @@ How rows end on each cluster, and which do not end the same on all.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,86 +11,66 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from conflict.explaining.asked import key_as_it_compares
 from conflict.explaining.row_changes import WantedRow
 from conflict.explaining.story import StoryEnd
 from conflict.result import Result
+from conflict.results.table_keys import TableKey
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import Value
 
 __all__ = ["differing_rows", "differing_without_key", "end_of", "tables_not_known"]
 
 
-def _rows(result: Result, cluster: str, table: Table) -> Iterator[tuple[str, dict[str, Value]]]:
-    """Yield the final rows of a table on a cluster, each after its key."""
-    for row in result.rows(cluster, table.full_name).to_pylist():
-        yield _key_of(table, row), row
+def _rows(result: Result, cluster: str, table: str, key: TableKey) -> Iterator[tuple[bytes, dict[str, Value]]]:
+    """Yield the final rows of a table on a cluster, each after its identity."""
+    for row in result.rows(cluster, table).to_pylist():
+        yield key.identity([row[name] for name in key.names]), row
 
 
-def _key_of(table: Table, row: Mapping[str, Value]) -> str:
-    return key_as_it_compares(table, {name: row[name] for name in table.primary_key})
-
-
-def end_of(result: Result, cluster: str, table: Table, key: str) -> StoryEnd:
-    """Return how a row ends on a cluster."""
-    rows = result.rows(cluster, table.full_name)
+def end_of(result: Result, cluster: str, row: WantedRow, key: TableKey) -> StoryEnd:
+    """Return how a row ends on a cluster; `key` is that of its table."""
+    table, identity = row
+    rows = result.rows(cluster, table)
     if rows.num_columns:
-        chosen = _candidates(rows, table, key)
-        for row in chosen.to_pylist():
-            if _key_of(table, row) == key:
-                return StoryEnd(row)
-    elif result.run["rows"].get(cluster, {}).get(table.full_name):
+        for each in _candidates(rows, key, identity).to_pylist():
+            if key.identity([each[name] for name in key.names]) == identity:
+                return StoryEnd(each)
+    elif result.run["rows"].get(cluster, {}).get(table):
         return StoryEnd(None, known=False)  # final rows were not wanted
-    unknown = result.run["not_known"].get(cluster, {}).get(table.full_name, {})
+    unknown = result.run["not_known"].get(cluster, {}).get(table, {})
     return StoryEnd(None, known=not any(unknown.values()))
 
 
-def _candidates(rows: pa.Table, table: Table, key: str) -> pa.Table:
+def _candidates(rows: pa.Table, key: TableKey, identity: bytes) -> pa.Table:
     """Return rows without most of those that have another key."""
-    for column in table.key_columns:
-        kind = rows[column.name].type
+    for name, value in zip(key.names, key.values(identity), strict=True):
+        kind = rows[name].type
         if pat.is_integer(kind):
-            found = re.search(rf"(?:^|, ){re.escape(column.name)}=(-?\d+)(?:, |$)", key)
-            if found:
-                try:
-                    number = pa.scalar(int(found[1]), kind)
-                except (OverflowError, ValueError):  # beyond the type
-                    return rows.slice(0, 0)
-                rows = rows.filter(pc.equal(rows[column.name], number))
+            rows = rows.filter(pc.equal(rows[name], pa.scalar(value, kind)))
     return rows
 
 
-def differing_rows(result: Result, tables: Mapping[str, Table]) -> list[WantedRow]:
+def differing_rows(result: Result, table: str, key: TableKey) -> list[WantedRow]:
     """
-    Return the rows that do not end the same on all clusters, in the columns that these have in common.
+    Return the rows of a table that do not end the same on all clusters, in the columns that these have in common.
 
-    A row that is missing where not all rows are known is left out.
+    A row that is missing where not all rows are known is left out. `key` is the key of the table.
     """
-    found: list[WantedRow] = []
-    for name, count in result.run["differing_rows"].items():
-        table = tables.get(name)
-        if count and table is not None and table.primary_key:
-            found += ((name, key) for key in _differing_keys(result, table))
-    return found
-
-
-def _differing_keys(result: Result, table: Table) -> list[str]:
-    ends: list[dict[str, Any]] = [dict(_rows(result, cluster, table)) for cluster in result.clusters]
-    whole = [
-        not any(result.run["not_known"].get(cluster, {}).get(table.full_name, {}).values())
-        for cluster in result.clusters
-    ]
+    if not result.run["differing_rows"].get(table):
+        return []
+    ends: list[dict[bytes, Any]] = [dict(_rows(result, cluster, table, key)) for cluster in result.clusters]
+    whole = [not any(result.run["not_known"].get(cluster, {}).get(table, {}).values()) for cluster in result.clusters]
     first, *others = ends
-    keys: dict[str, None] = {}
+    found: dict[WantedRow, None] = {}
     for number, rows in enumerate(others, start=1):
-        for key in (*first, *rows):
-            if key in first and key in rows:
-                same = all(value == rows[key][name] for name, value in first[key].items() if name in rows[key])
+        for row in (*first, *rows):
+            if row in first and row in rows:
+                same = all(value == rows[row][name] for name, value in first[row].items() if name in rows[row])
             else:
-                same = not whole[0 if key in rows else number]
+                same = not whole[0 if row in rows else number]
             if not same:
-                keys[key] = None
-    return list(keys)
+                found[table, row] = None
+    return list(found)
 
 
 def differing_without_key(result: Result, tables: Mapping[str, Table], asked: str | None = None) -> dict[str, int]:

@@ -208,7 +208,7 @@ def _did(told: StorySoFar, cluster: str, number: int | None, *, made: bool) -> s
     if event.kind is EventKind.DEFINED:
         author, what = "a", "statement"
     did = "removed it" if made and event.row is None else "came last"
-    if made and event.row is not None and told.made.get((cluster, (event.table, event.key))) == number:
+    if made and event.row is not None and told.made.get((cluster, (event.table, event.identity))) == number:
         did = "made it"
     return f"on {cluster} {author} {what} {did} ({at})"
 

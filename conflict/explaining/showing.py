@@ -167,7 +167,7 @@ def _what_else(story: Story, run: str) -> Iterator[tuple[str, str]]:
 
 
 def _command(story: Story, run: str) -> str:
-    return shlex.join(["ndb-conflict", "explain", run, "--table", story.table, "--key", story.key])
+    return shlex.join(["ndb-conflict", "explain", run, "--table", story.table, "--key", story.given])
 
 
 def _open_notes(events: Iterable[StoryEvent]) -> Iterator[str]:

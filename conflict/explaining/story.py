@@ -103,6 +103,9 @@ class Story:
         notes: What else is to be said.
         file_names: Of the binlogs, by path: what tells each from the others.
         key_columns: By table, the columns of its primary key.
+        identity: What tells the row from others of the table, see `ndb_formats.schema.row_keys.key_of`; empty for a
+            transaction.
+        given: The key as `explain` understands it: the text, or JSON where that could be another row's, too.
     """
 
     table: str
@@ -122,6 +125,8 @@ class Story:
     notes: tuple[str, ...] = ()
     file_names: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     key_columns: Mapping[str, Sequence[str]] = attrs.field(factory=dict, repr=False)
+    identity: bytes = b""
+    given: str = ""
 
     @property
     def title(self) -> str:
@@ -158,6 +163,7 @@ class Story:
         return {
             "table": self.table,
             "key": self.key,
+            "identity": self.identity.hex(),
             "transaction": self.transaction or None,
             "functions": {
                 cluster if self.table else f"{cluster}, {table}": text

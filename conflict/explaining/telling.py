@@ -94,7 +94,7 @@ def tell(
 
 def _event(draft: EventDraft, number: int, told: StorySoFar, facts: StoryFacts, sentence: str) -> StoryEvent:
     change, outcome, applied = draft.change, draft.decided, draft.kind is not EventKind.NOT_APPLIED
-    table, key = draft.row
+    table, identity = draft.row
     heard = draft.kind is EventKind.HEARD
     timed = applied and draft.statement is None  # a statement stands between epochs
     event = StoryEvent(
@@ -106,7 +106,8 @@ def _event(draft: EventDraft, number: int, told: StorySoFar, facts: StoryFacts, 
         draft.source,
         draft.source_epoch,
         table,
-        key,
+        draft.key,
+        identity=identity,
         cause_number=None if draft.cause is None else told.numbers.get(id(draft.cause)),
         sentence=sentence,
     )
@@ -166,7 +167,7 @@ def _won(draft: EventDraft, told: StorySoFar, names: Mapping[str, str]) -> tuple
 def _number_at(winner: Winner, row: WantedRow, told: StorySoFar) -> int | None:
     """Return the number of the event that a winner is."""
     for event in reversed(told.events):
-        if (event.cluster, event.epoch, (event.table, event.key)) != (winner.cluster, winner.epoch, row):
+        if (event.cluster, event.epoch, (event.table, event.identity)) != (winner.cluster, winner.epoch, row):
             continue
         if winner.refresh and event.kind is EventKind.REFRESHED:
             return event.number

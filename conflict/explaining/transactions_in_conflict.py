@@ -27,7 +27,7 @@ __all__ = ["ConflictEpoch", "ConflictReasons", "trees_of"]
 _MOST_BRANCHES = 8  # of one transaction
 _MOST_LEVELS = 12
 
-Row = tuple[str, str]
+Row = tuple[str, str]  # table and key, for people
 
 
 @attrs.frozen
@@ -66,7 +66,7 @@ class ConflictEpoch:
         for each in sorted(outcomes, key=lambda each: (each["group"], each["ordinal"])):
             group, row = each["group"], (each["table"], each["key"])
             operations.setdefault(group, []).append(each)
-            previous = tracker.touch(row, group)
+            previous = tracker.touch(each.row, group)
             if previous is not None:
                 before.setdefault(group, {}).setdefault(previous, row)
                 after.setdefault(previous, {}).setdefault(group, row)

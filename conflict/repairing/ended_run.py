@@ -127,8 +127,8 @@ def _choice(result: Result, lost: pa.Table) -> Choice:
         table for own in result.run["not_known"].values() for table, counts in own.items() if any(counts.values())
     }
     unlogged = {table for own in result.run["unlogged_changes"].values() for table in own}
-    keys: dict[str, set[str]] = {}
-    for table, key in zip(lost["table"].to_pylist(), lost["key"].to_pylist(), strict=True):
+    keys: dict[str, set[bytes]] = {}
+    for table, key in zip(lost["table"].to_pylist(), lost["identity"].to_pylist(), strict=True):
         keys.setdefault(table, set()).add(key)
     return Choice(frozenset(differing | unknown | unlogged), {table: frozenset(own) for table, own in keys.items()})
 
@@ -274,7 +274,7 @@ class EndedRun:
             yield self._unlogged[row]
         if row in self._under_way:
             yield f"{self._under_way[row]} had not applied a change of the row when the logs end"
-        if (row[0], self.key_text(row)) in self._open:
+        if row in self._open:
             yield "the binlogs leave open whether an applier applied a change of the row"
 
     def _kept_apart(self, row: RowKey) -> Iterator[str]:
@@ -337,19 +337,18 @@ class EndedRun:
         return found
 
     @cached_property
-    def _open(self) -> set[tuple[str, str]]:
+    def _open(self) -> set[RowKey]:
         """
-        The rows, by table and key as text, of which it is open whether an applier applied a change.
+        The rows of which it is open whether an applier applied a change.
 
         Other decisions that are open are rejections for one cause or another, which leave the row as it is.
         """
         outcomes = self.replayed.outcomes
-        unclear = {(each.table, each.key) for each in outcomes if each.verdict is Verdict.CANNOT_TELL}
-        found = {(row[0], self.key_text(row)) for row in unclear}
+        found = {(each.table, each.key) for each in outcomes if each.verdict is Verdict.CANNOT_TELL}
         for name in self.clusters:
             for path in (open_places_path(name), open_rows_path(name)):
                 rows = self.result.folder.read_table(path, UNDECIDED).to_pylist()
-                found |= {(row["table"], row["key"]) for row in rows if Verdict.APPLIED.name in row["candidates"]}
+                found |= {(row["table"], row["identity"]) for row in rows if Verdict.APPLIED.name in row["candidates"]}
         return found
 
     @cached_property

@@ -84,11 +84,13 @@ class LostChanges:
         """Per table and cluster: lost changes, those rejected, those overwritten alone, and their different rows."""
         found = []
         groups = self.changes.group_by(["table", "cluster"]).aggregate(
-            [([], "count_all"), ("cause", "count"), ("key", "count_distinct")]
+            [([], "count_all"), ("cause", "count"), ("identity", "count_distinct")]
         )
         for row in groups.sort_by([("count_all", "descending"), ("table", "ascending")]).to_pylist():
             lost, rejected = row["count_all"], row["cause_count"]
-            found.append((row["table"], row["cluster"], lost, rejected, lost - rejected, row["key_count_distinct"]))
+            found.append(
+                (row["table"], row["cluster"], lost, rejected, lost - rejected, row["identity_count_distinct"])
+            )
         return found
 
     @property

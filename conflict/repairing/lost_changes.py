@@ -33,7 +33,8 @@ _WINNER = tuple(name for name in OUTCOMES.names if name.startswith("winner_"))
 LOST = pa.schema(
     [
         ("cluster", pa.string()),
-        *(OUTCOMES.field(name) for name in ("epoch", "group", "table", "key", "operation", "time", "transaction_id")),
+        *(OUTCOMES.field(name) for name in ("epoch", "group", "table", "key", "identity")),
+        *(OUTCOMES.field(name) for name in ("operation", "time", "transaction_id")),
         ("rejected_by", pa.string()),
         *(OUTCOMES.field(name) for name in ("cause", "own_cause")),
         ("overwritten_in", pa.uint64()),
@@ -126,8 +127,8 @@ def _winners(rejected: pa.Table) -> dict[str, pa.ChunkedArray]:
     refreshed = rejected["winner_refresh"].fill_null(False).to_numpy(zero_copy_only=False)
     rows = np.arange(len(rejected))
     if refreshed.any():
-        own = ("applier", "epoch", "table", "key")
-        asked = ("winner_cluster", "winner_epoch", "table", "key")
+        own = ("applier", "epoch", "table", "identity")
+        asked = ("winner_cluster", "winner_epoch", "table", "identity")
         both = pa.concat_tables(
             [rejected.select(list(each)).rename_columns(list(own)) for each in (own, asked)],
             promote_options="permissive",

@@ -14,7 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from conflict.decoding.staging import staged_file
-from conflict.decoding.table_files import no_formulas
+from conflict.decoding.table_files import hexadecimal, no_formulas
 from conflict.errors import ConfigurationError
 
 __all__ = ["check_suffix", "write_lost"]
@@ -62,6 +62,8 @@ def _write_csv(changes: pa.Table, out: BinaryIO) -> None:
             column = pa.chunked_array([pa.array(texts, pa.string())])
         elif pa.types.is_string(field.type):
             column = no_formulas(column)
+        elif pa.types.is_binary(field.type):
+            column = pa.chunked_array([hexadecimal(chunk) for chunk in column.chunks], pa.string())
         columns[field.name] = column
     options = pyarrow.csv.WriteOptions(quoting_style="needed")
     pyarrow.csv.write_csv(pa.table(columns), out, options)
@@ -80,5 +82,5 @@ def _json(value: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    assert isinstance(value, datetime)
-    return value.isoformat()
+    assert isinstance(value, datetime | bytes)
+    return value.hex() if isinstance(value, bytes) else value.isoformat()

@@ -6,68 +6,58 @@ uint64, which Spark reads as DECIMAL(20, 0). JSON is the text that MySQL prints.
 four bytes of SRID, then WKB. VECTOR is binary too, floats of four bytes, since a list of floats would
 not keep every NaN; ``numpy.frombuffer(value, "<f4")`` reads it.
 
-The typed values of keys, from their texts in a result.
+The typed values of keys, from their identities in a result.
 
 Texts are as they compare: under a collation that ignores case, the value may have another case in the row.
 """
 
 from __future__ import annotations
 
-import re
-from binascii import unhexlify
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
+import attrs
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from conflict.results.table_keys import TableKey
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.values import Geometry, Value, Vector
 
-__all__ = ["arrow_array", "key_schema", "key_values", "row_schema", "rows_to_arrow"]
+__all__ = ["arrow_array", "key_values", "row_schema", "rows_to_arrow", "table_of"]
 
 
-def key_schema(columns: Mapping[str, str], key: Sequence[str]) -> pa.Schema:
+def table_of(columns: Mapping[str, str], key: Iterable[str] = ()) -> Table:
     """
-    Return the Arrow types of key columns.
+    Return a table with some columns.
 
     Args:
-        columns: SQL type of each column of the table.
+        columns: SQL type of each column.
         key: Names of the key columns, in key order.
     """
-    definitions = ", ".join(f"`{name.replace('`', '``')}` {columns[name]}" for name in key)
-    return row_schema(parse_create_table(f"CREATE TABLE t ({definitions})"))
+    definitions = ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in columns.items())
+    return attrs.evolve(parse_create_table(f"CREATE TABLE t ({definitions})"), primary_key=tuple(key))
 
 
-def key_values(texts: pa.ChunkedArray, schema: pa.Schema) -> pa.StructArray:
+def key_values(identities: pa.ChunkedArray, texts: pa.ChunkedArray, table: Table) -> pa.StructArray:
     """
     Return keys as structs of their columns.
 
-    A text column that holds what looks like the start of the next column, ``, b=``, is cut there.
-
     Args:
-        texts: Keys as `ndb_formats.schema.row_keys.key_text` writes them: ``a=1, b=two``.
-        schema: Their columns, in key order.
+        identities: The keys, as `ndb_formats.schema.row_keys.key_of` makes them.
+        texts: The same as text.
+        table: Their table, of key columns alone.
+
+    Raises:
+        FormatError: A key is not one of the table.
     """
-    whole = texts.combine_chunks()
-    # Names of groups are numbers, because a column can have any name.
-    parts = (f"{re.escape(field.name)}=(?P<g{number}>.*?)" for number, field in enumerate(schema))
-    found = pc.extract_regex(whole, f"(?s)^{', '.join(parts)}$")
-    columns = [_typed(column, field.type) for column, field in zip(found.flatten(), schema, strict=True)]
-    return pa.StructArray.from_arrays(columns, fields=list(schema))
-
-
-def _typed(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
-    if not pa.types.is_binary(kind):
-        return texts.cast(kind)
-    # Every byte has two digits, so all values can be read at once.
-    texts = pa.concat_arrays([texts])
-    offsets = np.frombuffer(texts.buffers()[1], np.int32)[: len(texts) + 1]
-    data = unhexlify(bytes(texts.buffers()[2] or b"")[offsets[0] : offsets[-1]])
-    starts = pa.py_buffer((offsets - offsets[0]) // 2)
-    return pa.BinaryArray.from_buffers(kind, len(texts), [texts.buffers()[0], starts, pa.py_buffer(data)])
+    schema, distinct = row_schema(table), identities.combine_chunks().dictionary_encode()
+    examples = zip(identities[:1].to_pylist(), texts[:1].to_pylist(), strict=True)
+    keys = [TableKey.that_gives(table, *example) for example in examples]
+    values = [key.values(each) for key in keys for each in distinct.dictionary.to_pylist()]
+    columns = zip(*values, strict=True) if values else [()] * len(schema)
+    arrays = [arrow_array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.StructArray.from_arrays(arrays, fields=list(schema)).take(distinct.indices)
 
 
 _INTEGERS = {

@@ -54,8 +54,9 @@ Int64 = npt.NDArray[np.int64]
 TRANSACTION = ("applier", "source", "source_epoch", "epoch", "group")
 _EPOCH = TRANSACTION[:-1]
 # What `root_outcomes` needs of outcomes.
-_ROOT_COLUMNS = (*TRANSACTION, "table", "key", "ordinal", "cause", "own_cause")
+_ROOT_COLUMNS = (*TRANSACTION, "table", "key", "identity", "ordinal", "cause", "own_cause")
 _NONE = -1
+_ROW = ("table", "identity")
 
 
 def root_outcomes(outcomes: pa.Table) -> Int64:
@@ -84,7 +85,7 @@ def root_outcomes(outcomes: pa.Table) -> Int64:
     found = np.full(transaction.max() + 1, len(rows))
     own = mine["own_cause"].is_valid().to_numpy()
     np.minimum.at(found, transaction[own], rank[own])
-    before, after = _dependencies(numbered(mine, (*_EPOCH, "table", "key")), group, transaction)
+    before, after = _dependencies(numbered(mine, (*_EPOCH, *_ROW)), group, transaction)
     _spread(found, before, after, len(rows))
     known = found[transaction] < len(rows)
     roots[rows[known]] = rows[order[found[transaction[known]]]]
@@ -125,13 +126,13 @@ UNITS = {By.SECOND: timedelta(seconds=1), By.MINUTE: timedelta(minutes=1), By.HO
 _MOST_UNITS = 120  # of which anybody wants to see the busiest ones
 
 
-_KEY = ("table", "key")
 _COUNT: tuple[list[str], str] = ([], "count_all")
 _NEEDED = tuple(dict.fromkeys((*_ROOT_COLUMNS, "time", "transaction_id", "operation", *PLACE)))
 _ROOT = {
     "root_transaction_id": "transaction_id",
     "root_table": "table",
     "root_key": "key",
+    "root_identity": "identity",
     "root_operation": "operation",
     "root_cause": "own_cause",
     "root_file": "file",
@@ -266,7 +267,7 @@ def totals_of(conflicts: pa.Table) -> Totals:
     return Totals(
         len(conflicts),
         _distinct(conflicts, ("table",)),
-        _distinct(conflicts, _KEY),
+        _distinct(conflicts, _ROW),
         _distinct(conflicts, TRANSACTION),
         tuple(sorted(pc.unique(conflicts["applier"]).to_pylist())),
         times["min"],
@@ -323,7 +324,7 @@ def count_conflicts(conflicts: pa.Table, by: By, databases: DatabaseNames) -> pa
 def _by_table(conflicts: pa.Table) -> pa.Table:
     names = ("applier", "table")
     counts = conflicts.group_by(list(names)).aggregate([_COUNT, ("time", "min"), ("time", "max")])
-    for counted, key in (("keys", (*names, "key")), ("transactions", (*TRANSACTION, "table"))):
+    for counted, key in (("keys", (*names, "identity")), ("transactions", (*TRANSACTION, "table"))):
         distinct = conflicts.group_by(list(key)).aggregate([]).group_by(list(names)).aggregate([_COUNT])
         distinct = distinct.rename_columns({"count_all": counted})
         counts = counts.join(distinct, list(names))
@@ -333,7 +334,7 @@ def _by_table(conflicts: pa.Table) -> pa.Table:
 def _by_time(conflicts: pa.Table, unit: By) -> pa.Table:
     times = conflicts.append_column(unit, pc.floor_temporal(conflicts["time"], unit=unit.value))
     counts = times.group_by([unit]).aggregate([_COUNT])
-    for counted, key in (("keys", _KEY), ("transactions", TRANSACTION)):
+    for counted, key in (("keys", _ROW), ("transactions", TRANSACTION)):
         distinct = times.group_by([unit, *key]).aggregate([]).group_by([unit]).aggregate([_COUNT])
         # A time that is not known is NULL, which a join does not match.
         found = dict(zip(distinct[unit].to_pylist(), distinct["count_all"].to_pylist(), strict=True))
@@ -343,8 +344,10 @@ def _by_time(conflicts: pa.Table, unit: By) -> pa.Table:
 
 
 def _by_key(conflicts: pa.Table) -> pa.Table:
-    counts = conflicts.group_by(list(_KEY)).aggregate([_COUNT, ("time", "min"), ("time", "max")])
-    return _sorted(counts, ["table", "key", "conflicts", "first", "last"])
+    # Clusters can have other names for the columns of a key, and so other texts for a row.
+    counts = conflicts.group_by(list(_ROW)).aggregate([_COUNT, ("key", "min"), ("time", "min"), ("time", "max")])
+    counts = counts.rename_columns(["key" if name == "key_min" else name for name in counts.column_names])
+    return _sorted(counts, ["table", "key", "identity", "conflicts", "first", "last"])
 
 
 def _by_cause(conflicts: pa.Table) -> pa.Table:

@@ -21,6 +21,7 @@ from conflict.history.model import Cluster
 from conflict.history.roles import FittingMarks, Mark, mark_of
 from conflict.history.shown_effects import Effect, effect_of
 from conflict.history.timeline import DefinitionChange, EpochApply, RowChange
+from conflict.results.layout import ROW_KEY
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage
@@ -78,7 +79,7 @@ CONTRADICTIONS = pa.schema(
         ("epoch", pa.uint64()),
         ("group", pa.int32()),
         ("table", pa.string()),
-        ("key", pa.string()),
+        *ROW_KEY,
         ("derived", pa.string()),
         ("shown", pa.string()),
     ]

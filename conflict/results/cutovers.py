@@ -19,6 +19,7 @@ from conflict.history.epochs import MICROSECONDS
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import table_of_rows
 from conflict.history.timeline import EpochApply
+from conflict.results.layout import ROW_KEY
 
 __all__ = ["REPEATED", "ChannelMoves", "Cutover", "Repeat", "RowOfEpoch", "moves_of", "repeated_path", "write_repeats"]
 
@@ -30,7 +31,7 @@ REPEATED = pa.schema(
         ("epoch", pa.uint64()),
         ("table", pa.string()),
         ("operation", pa.string()),
-        ("key", pa.string()),
+        *ROW_KEY,
     ]
 )
 
@@ -61,7 +62,7 @@ class Cutover:
     applier_servers: tuple[int, int]
 
 
-RowOfEpoch = tuple[str, str, str]  # table, operation and key
+RowOfEpoch = tuple[str, str, str, bytes | None]  # table, operation, and the key as text and as identity
 
 
 @attrs.frozen
@@ -76,7 +77,7 @@ class Repeat:
         first: Own epoch in which it was applied first.
         epoch: Own epoch in which it was applied again.
         shown: Whether the applier's log shows it; else it follows from epochs around it.
-        changes: Its row changes: table, operation and key of each.
+        changes: Its row changes.
     """
 
     applier: str
@@ -128,7 +129,7 @@ class ChannelMoves:
                 {
                     **{name: getattr(each, name) for name in ("applier", "source", "source_epoch", "first", "epoch")},
                     "shown": each.shown,
-                    "changes": dict(Counter(table for table, _, _ in each.changes)),
+                    "changes": dict(Counter(table for table, *_ in each.changes)),
                 }
                 for each in self.repeats
             ],

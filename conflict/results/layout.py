@@ -51,6 +51,7 @@ __all__ = [
     "OWN_CAUSE",
     "RESOLVE_AGAIN",
     "RESULT_FORMAT",
+    "ROW_KEY",
     "STAGED",
     "STAGED_EXCEPTIONS",
     "UNDECIDED",
@@ -95,12 +96,15 @@ DEFAULT_OPTIONS = ResultOptions()
 
 
 # Raised when the columns or the entries of a result change.
-RESULT_FORMAT = 7
+RESULT_FORMAT = 8
 # Folder of exceptions rows without numbers, which is not part of a finished result.
 STAGED_EXCEPTIONS = "staged_exceptions"
 # The folders that hold a part per bucket.
 BUCKET_PARTS = ("outcomes", "overwritten", "exceptions", STAGED_EXCEPTIONS, "rows", "undecided", "contradictions")
 
+# A row of a table: its key as text for people, which two rows can have, and the bytes that tell it from all others, by
+# which everything joins (`ndb_formats.schema.row_keys.key_of`); of a table without a primary key, its values.
+ROW_KEY = (pa.field("key", pa.string()), pa.field("identity", pa.binary()))
 APPLIED_EPOCHS = pa.schema(
     [("source", pa.string()), ("source_epoch", pa.uint64()), ("epoch", pa.uint64()), ("group", pa.int32())]
 )
@@ -112,7 +116,7 @@ OUTCOMES = pa.schema(
         ("ordinal", pa.int32()),
         ("epoch", pa.uint64()),
         ("table", pa.string()),
-        ("key", pa.string()),
+        *ROW_KEY,
         ("operation", pa.string()),
         ("refresh", pa.bool_()),
         ("verdict", pa.string()),
@@ -140,7 +144,7 @@ OUTCOMES = pa.schema(
 # the own epoch in which the change that won was applied. Other columns mean the same as those of outcomes.
 OVERWRITTEN = pa.schema(
     [
-        *(OUTCOMES.field(name) for name in ("epoch", "group", "table", "key", "operation")),
+        *(OUTCOMES.field(name) for name in ("epoch", "group", "table", "key", "identity", "operation")),
         *(OUTCOMES.field(name) for name in ("file", "position", "payload_position", "row", "time", "transaction_id")),
         ("applied_epoch", pa.uint64()),
         *(OUTCOMES.field(name) for name in OUTCOMES.names if name.startswith("winner_") and name != "winner_refresh"),
@@ -158,7 +162,7 @@ OUTCOME_PLACE = pa.field(
             ("group", pa.int32()),
             ("ordinal", pa.int32()),
             ("table", pa.string()),
-            ("key", pa.string()),
+            *ROW_KEY,
         ]
     ),
 )
@@ -172,7 +176,7 @@ UNDECIDED = pa.schema(
     [
         ("source_epoch", pa.uint64()),
         ("table", pa.string()),
-        ("key", pa.string()),
+        *ROW_KEY,
         ("operation", pa.string()),
         ("decided", pa.string()),
         ("candidates", pa.list_(pa.string())),
@@ -273,7 +277,7 @@ SKIPPED = pa.schema(
         ("source_epoch", pa.uint64()),
         ("table", pa.string()),
         ("operation", pa.string()),
-        ("key", pa.string()),
+        *ROW_KEY,
     ]
 )
 
@@ -286,7 +290,7 @@ def unlogged_path(cluster: str) -> str:
 UNLOGGED = pa.schema(
     [
         ("table", pa.string()),
-        ("key", pa.string()),
+        *ROW_KEY,
         ("change", pa.string()),
         ("after_epoch", pa.uint64()),
         ("shown_epoch", pa.uint64()),

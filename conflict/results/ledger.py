@@ -27,6 +27,7 @@ from conflict.results.contradictions import CONTRADICTIONS, OTHER_VALUES, contra
 from conflict.results.layout import (
     OUTCOME_PLACE,
     OUTCOMES,
+    ROW_KEY,
     STAGED,
     UNDECIDED,
     labelled,
@@ -72,7 +73,7 @@ LedgerColumn: TypeAlias = npt.NDArray[Any] | pa.Array
 OPEN_DECISIONS = pa.schema(
     [
         ("source_epoch", pa.uint64()),
-        ("key", pa.string()),
+        *ROW_KEY,
         ("table", pa.int16()),
         ("operation", pa.int8()),
         ("verdict", pa.int8()),
@@ -86,7 +87,7 @@ CONTRADICTED = pa.schema(
     [
         ("epoch", pa.uint64()),
         ("group", pa.int32()),
-        ("key", pa.string()),
+        *ROW_KEY,
         ("table", pa.int16()),
         ("derived", pa.int8()),
         ("shown", pa.int8()),
@@ -178,7 +179,7 @@ def _decided(verdict: int, cause: int) -> Decision | None:
 
 def undecided_table(found: pa.Table, tables: Sequence[str]) -> pa.Table:
     """Return `OPEN_DECISIONS` as `UNDECIDED`; `tables` are the names of the tables."""
-    kinds, of_each = kinds_of(found, OPEN_DECISIONS.names[2:])
+    kinds, of_each = kinds_of(found, OPEN_DECISIONS.names[3:])
     texts = [
         (
             tables[table],
@@ -189,7 +190,7 @@ def undecided_table(found: pa.Table, tables: Sequence[str]) -> pa.Table:
         for table, operation, verdict, cause, bits in kinds
     ]
     columns = _spread(texts, of_each, ("table", "operation", "decided", "candidates"), UNDECIDED)
-    columns |= {name: found.column(name) for name in ("source_epoch", "key")}
+    columns |= {name: found.column(name) for name in ("source_epoch", "key", "identity")}
     return pa.table([columns[name] for name in UNDECIDED.names], schema=UNDECIDED)
 
 
@@ -207,7 +208,7 @@ def _spread(
 def _slack(found: pa.Table, functions: Sequence[FunctionSpec | None]) -> tuple[dict[str, int], dict[str, int]]:
     """Return by how much `OPEN_DECISIONS` can lower each counter, and raise it; `functions` are those of the tables."""
     less, more = Counter[str](), Counter[str]()
-    kinds, of_each = kinds_of(found, OPEN_DECISIONS.names[2:])
+    kinds, of_each = kinds_of(found, OPEN_DECISIONS.names[3:])
     for (table, operation, verdict, cause, bits), count in zip(kinds, np.bincount(of_each).tolist(), strict=True):
         spec = functions[table]
         if spec is None:
@@ -222,13 +223,13 @@ def _slack(found: pa.Table, functions: Sequence[FunctionSpec | None]) -> tuple[d
 
 def _contradictions(found: pa.Table, tables: Sequence[str]) -> tuple[pa.Table, dict[str, dict[str, int]]]:
     """Return `CONTRADICTED` as `CONTRADICTIONS`, and how many of each kind there are per table."""
-    kinds, of_each = kinds_of(found, CONTRADICTED.names[3:])
+    kinds, of_each = kinds_of(found, CONTRADICTED.names[4:])
     texts = [(tables[table], *_effects(*effects)) for table, *effects in kinds]
     counts: dict[str, dict[str, int]] = {}
     for (table, derived, shown), number in zip(texts, np.bincount(of_each).tolist(), strict=True):
         counts.setdefault(table, {})[kind_text(derived, shown)] = number
     columns = _spread(texts, of_each, ("table", "derived", "shown"), CONTRADICTIONS)
-    columns |= {name: found.column(name) for name in ("epoch", "group", "key")}
+    columns |= {name: found.column(name) for name in ("epoch", "group", "key", "identity")}
     return pa.table([columns[name] for name in CONTRADICTIONS.names], schema=CONTRADICTIONS), counts
 
 

@@ -27,6 +27,7 @@ from conflict.results.layout import (
     OUTCOME_PLACE,
     OUTCOMES,
     OVERWRITTEN,
+    ROW_KEY,
     SKIPPED,
     UNLOGGED,
     ResultOptions,
@@ -60,11 +61,11 @@ from conflict.results.open_places import (
     undecided_rows,
 )
 from conflict.results.summary import RunSummary, add_summaries
+from conflict.results.table_keys import TableKey
 from conflict.rules.decision import Cause, Verdict, outcome_bit
 from conflict.rules.functions import FunctionSpec
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout
-from ndb_formats.schema.row_keys import key_text
 from ndb_formats.schema.tables import Table
 
 __all__ = [
@@ -93,7 +94,7 @@ Compared = Mapping[str, tuple[int, Sequence[ContradictedRow]]]
 @attrs.frozen
 class KeyTexts:
     """
-    Makes texts of the identities of rows.
+    Makes texts of the identities of rows, and the columns that tell rows from others.
 
     Attributes:
         layouts: How the rows of each table are read.
@@ -112,11 +113,13 @@ class KeyTexts:
         """Return the text of each row's key; that of a row without one is empty."""
         return pa.array([self._text(row.table, row.key) for row in rows], pa.string())
 
+    def columns(self, rows: Sequence[Outcome | OutcomePlace | RowChange]) -> dict[str, LedgerColumn]:
+        """Return the columns `ROW_KEY` of some rows."""
+        return {"key": self.of(rows), "identity": pa.array([row.key for row in rows], pa.binary())}
+
     def _text(self, name: str, key: bytes) -> str:
         table = self.tables[name]
-        if not table.primary_key:
-            return ""
-        return key_text(table.key_columns, [self.layouts[name].codecs[ordinal] for ordinal in table.key_ordinals], key)
+        return TableKey.of(table, self.layouts[name]).text(key) if table.primary_key else ""
 
 
 @attrs.frozen
@@ -269,7 +272,8 @@ def _columns(rows: Sequence[object], fields: Iterable[pa.Field], prefix: str = "
 
 def place_columns(rows: Sequence[Outcome | OutcomePlace], keys: KeyTexts) -> dict[str, LedgerColumn]:
     """Return what tells outcomes from others, the columns of `OUTCOME_PLACE`."""
-    return {**_columns(rows, (field for field in OUTCOME_PLACE.type if field.name != "key")), "key": keys.of(rows)}
+    others = (field for field in OUTCOME_PLACE.type if field not in ROW_KEY)
+    return {**_columns(rows, others), **keys.columns(rows)}
 
 
 def _outcomes(outcomes: Sequence[Outcome], keys: KeyTexts) -> pa.Table:
@@ -298,7 +302,7 @@ def _overwritten(changes: Sequence[OverwrittenChange], keys: KeyTexts) -> pa.Tab
         {
             **_columns(changes, _OF_OVERWRITTEN),
             **_columns(made, [OVERWRITTEN.field(name) for name in ("table", "transaction_id")]),
-            "key": keys.of(made),
+            **keys.columns(made),
             "operation": _numbers(made, "operation"),
             **_columns([each.origin for each in made], _OF_ORIGINS),
             "time": pa.array([each.committed for each in changes], OVERWRITTEN.field("time").type),
@@ -316,6 +320,7 @@ def _open_decisions(undecided: Sequence[Undecided], keys: KeyTexts, tables: Sequ
         (
             each.source_epoch,
             key,
+            each.key,
             table,
             each.operation,
             *((-1, 0) if each.decided is None else (each.decided.verdict, each.decided.cause)),
@@ -335,6 +340,7 @@ def _contradicted(found: Sequence[ContradictedRow], keys: KeyTexts, tables: Sequ
             each.epoch,
             each.group,
             key,
+            each.key,
             table,
             *(0 if effect is None else 1 << effect for effect in (each.derived, each.shown)),
             0 if each.mark is None else 1 + list(Mark).index(each.mark),
@@ -369,6 +375,7 @@ def write_unlogged(out: Folder, unlogged: Mapping[str, Sequence[UnloggedChange]]
             (
                 each.table,
                 key,
+                each.key,
                 each.kind.value,
                 each.after[0],
                 0 if each.shown == END else each.shown[0],
@@ -385,7 +392,7 @@ def _skipped(schedule: OpenSchedule, applier: str, keys: KeyTexts) -> pa.Table:
     mine = [(epoch, change) for epoch in schedule.skipped if epoch.applier == applier for change in epoch.changes]
     texts = keys.of(change for _, change in mine).to_pylist()
     rows = [
-        (epoch.source, epoch.foreign_epoch, change.table, change.operation.name, key)
+        (epoch.source, epoch.foreign_epoch, change.table, change.operation.name, key, change.key)
         for (epoch, change), key in zip(mine, texts, strict=True)
     ]
     return _of_tuples(rows, SKIPPED)

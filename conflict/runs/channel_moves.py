@@ -20,6 +20,7 @@ from conflict.history.timeline import EpochApply
 from conflict.results.cutovers import ChannelMoves, RowOfEpoch, moves_of
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.runner import Runner
+from conflict.runs.touched_rows import change_of
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["find_moves"]
@@ -103,19 +104,21 @@ def _rows_of_bucket(task: _Task) -> dict[str, list[_Row]]:
         chosen = np.flatnonzero(np.isin(rows.epoch, wanted) & (rows.operation <= max(Operation)))
         keys = rows.key[chosen]
         columns = (rows.epoch[chosen], rows.ordinal[chosen], bucket.key_table[keys], rows.operation[chosen])
-        texts = bucket.key_texts.take(pa.array(keys)).to_pylist()
+        texts, identities = (each.to_pylist() for each in bucket.row_keys(keys).values())
         found[name] = [
-            (epoch, ordinal, (tables[table], Operation(operation).name, text))
-            for epoch, ordinal, table, operation, text in zip(*(each.tolist() for each in columns), texts, strict=True)
+            (epoch, ordinal, (tables[table], Operation(operation).name, *key))
+            for epoch, ordinal, table, operation, *key in zip(
+                *(each.tolist() for each in columns), texts, identities, strict=True
+            )
         ]
     return found
 
 
 def _keyless(run: ResolveRun, name: str, epochs: frozenset[int]) -> Iterator[_Row]:
     """Yield the row changes of the epochs in tables without a primary key."""
-    tables = [table.full_name for table in run.numbers.tables]
     paths = [log_part("keyless", name, batch) for batch in run.manifest.batches]
-    table = run.history.read_tables(paths, KEYLESS).select(["own", "epoch", "ordinal", "table", "operation"])
+    table, layouts = run.history.read_tables(paths, KEYLESS), run.manifest.layouts(run.numbers)
     wanted = pc.is_in(table["epoch"], value_set=pa.array(sorted(epochs), pa.uint64()))
     for row in table.filter(pc.and_(table["own"], wanted)).to_pylist():
-        yield row["epoch"], row["ordinal"], (tables[row["table"]], Operation(row["operation"]).name, "")
+        change = change_of(row, layouts, run, name)
+        yield row["epoch"], row["ordinal"], (change.table, change.operation.name, "", change.key)

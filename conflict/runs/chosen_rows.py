@@ -27,6 +27,7 @@ from conflict.errors import NotBuiltError
 from conflict.history.grid.epoch_files import read_commit_times
 from conflict.history.grid.folder import Folder, folder_of
 from conflict.history.grid.memory_folder import MemoryFolder
+from conflict.history.grid.writer import identity_of
 from conflict.history.run import Run
 from conflict.results.careful import LeftToReferenceError
 from conflict.results.layout import ResultOptions
@@ -54,11 +55,11 @@ class Choice:
     Attributes:
         tables: Tables with rows that end different, or of which not all is known: these rows are replayed, and all of a
             table that has unique keys, or takes part in foreign keys.
-        keys: By table, the keys of further rows, as text.
+        keys: By table, the identities of further rows.
     """
 
     tables: frozenset[str]
-    keys: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
+    keys: Mapping[str, frozenset[bytes]] = attrs.field(factory=dict)
 
     @property
     def touched(self) -> frozenset[str]:
@@ -162,11 +163,10 @@ def _read(reading: _Reading) -> TouchedRows:
 
 def _of_keys(bucket: Bucket, choice: Choice) -> Bool:
     """Return which rows of a bucket have the keys that are asked for. Shape (keys,)."""
-    found = np.zeros(len(bucket.key_table), np.bool_)
-    texts = bucket.keys.column("text").combine_chunks() if choice.keys else None
-    for number, table in enumerate(bucket.numbers.tables):
-        if texts is not None and table.full_name in choice.keys:
-            asked = pa.array(sorted(choice.keys[table.full_name]), pa.string())
-            same = pc.is_in(texts, value_set=asked).to_numpy(zero_copy_only=False)
-            found |= same & (bucket.key_table == number)
+    asked = [
+        identity_of(number, key)
+        for number, table in enumerate(bucket.numbers.tables)
+        for key in choice.keys.get(table.full_name, ())
+    ]
+    found: Bool = pc.is_in(bucket.keys.column("identity"), value_set=pa.array(asked, pa.binary())).to_numpy()
     return found

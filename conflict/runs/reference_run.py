@@ -357,7 +357,7 @@ def _moves(found: _ResolvedReading, keys: KeyTexts) -> ChannelMoves:
             rows = [change for transaction in epoch.transactions for change in transaction.changes]
             texts = keys.of(rows).to_pylist()
             changes[name, epoch.number] = [
-                (row.table, row.operation.name, text) for row, text in zip(rows, texts, strict=True)
+                (row.table, row.operation.name, text, row.key) for row, text in zip(rows, texts, strict=True)
             ]
     return moves.with_changes(changes)
 

@@ -46,6 +46,7 @@ __all__ = [
     "NOWHERE",
     "TouchedRows",
     "TouchedTask",
+    "change_of",
     "changes_older_keyless_rows",
     "keyless_images",
     "read_keyless",
@@ -217,7 +218,7 @@ def touched_history(
     layouts = run.manifest.layouts(run.numbers)
     rows = sorted((row for each in parts for row in each.changes[name]), key=itemgetter("epoch", "group", "ordinal"))
     transactions = [
-        Transaction(epoch, group, tuple(_change_of(row, layouts, run, name) for row in items))
+        Transaction(epoch, group, tuple(change_of(row, layouts, run, name) for row in items))
         for (epoch, group), items in groupby(rows, key=itemgetter("epoch", "group"))
     ]
     effects: dict[Position, dict[tuple[str, bytes], Effect]] = {}
@@ -227,7 +228,7 @@ def touched_history(
     return transactions, effects
 
 
-def _change_of(row: Mapping[str, Any], layouts: Sequence[RowLayout | None], run: ResolveRun, name: str) -> RowChange:
+def change_of(row: Mapping[str, Any], layouts: Sequence[RowLayout | None], run: ResolveRun, name: str) -> RowChange:
     """Return a row of `CHANGES` with both images, and with the key's bytes if its table has a primary key."""
     layout, files = layouts[row["table"]], run.manifest.files[name]
     assert layout is not None
@@ -302,7 +303,7 @@ def _epochs(run: ResolveRun, name: str, rows: Sequence[Mapping[str, Any]]) -> It
         own: dict[int, list[RowChange]] = {}
         consequences = []
         for row in items:
-            change = _change_of(row, layouts, run, name)
+            change = change_of(row, layouts, run, name)
             if row["own"]:
                 own.setdefault(row["group"], []).append(change)
             else:
@@ -335,7 +336,7 @@ def transactions_of_equal_rows(run: ResolveRun, rows: TouchedRows, applies: Epoc
         inserts = [row for row in rows.changes[name] if row["operation"] == Operation.WRITE_ROW]
         last: dict[tuple[int, int], int] = {}
         for row in sorted(inserts, key=itemgetter("epoch", "group", "ordinal")):
-            apply, change = apply_of.get(row["epoch"]), _change_of(row, layouts, run, name)
+            apply, change = apply_of.get(row["epoch"]), change_of(row, layouts, run, name)
             if apply is None:
                 continue
             number = numbers.setdefault((change.table, change.key), len(numbers))

@@ -39,6 +39,7 @@ from ndb_formats.types.column_types import Codec
 
 Bytes = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
+_TABLE_BYTES = 2
 
 
 @attrs.frozen(eq=False)
@@ -166,6 +167,16 @@ def put_keys(keys: Sequence[KeyRows], rows: int) -> tuple[Bytes, Int64]:
         for part in each.parts:
             put_parts(read_only(part.data), part.starts, part.lengths, each.rows, targets, out)
     return out, offsets
+
+
+def without_tables(identities: pa.BinaryArray) -> pa.BinaryArray:
+    """Return keys, as `put_keys` gives them, without the number of their table."""
+    _, offsets, data = identities.buffers()
+    if not len(identities):
+        return pa.array([], pa.binary())
+    bounds = np.frombuffer(offsets, np.int32)[identities.offset :][: len(identities) + 1].astype(np.int64)
+    plain = read_only(np.frombuffer(data or b"", np.uint8))
+    return Slices(plain, bounds[:-1] + _TABLE_BYTES, np.diff(bounds) - _TABLE_BYTES).copied()
 
 
 _MAX_OFFSET = 0x7FFFFFFF

@@ -19,15 +19,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from typing import Any
 
 import attrs
 
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import UnsupportedError
 from ndb_formats.schema.tables import BLOB_TYPES, Column, Schema, Table
+from ndb_formats.types.charsets import encode_text
 from ndb_formats.types.collations import TextComparison, comparison_of
 from ndb_formats.types.column_types import Codec
 from ndb_formats.types.decimals import decimal_text
+from ndb_formats.types.values import Value
 
 _NDB = (None, "NDB", "NDBCLUSTER")
 
@@ -140,29 +143,67 @@ def weight_of(payload: bytes, column: Column) -> bytes:
     return comparison.key(payload, pads=ignores_blanks(column), characters=column.key_prefix)
 
 
-def key_text(columns: Sequence[Column], codecs: Sequence[Codec], key: bytes) -> str:
+def key_values(columns: Sequence[Column], codecs: Sequence[Codec], key: bytes) -> list[Value]:
     """
-    Return the identity of a row as text, such as ``a=1, b=two``; it shows the weights of texts.
+    Return the values of the columns of a key; of a text its weight, as text.
 
     Args:
         columns: Key columns, in key order.
         codecs: Their codecs.
         key: The identity, from `key_of`.
     """
-    cursor, parts = Cursor(key), []
+    cursor, values = Cursor(key), list[Value]()
     for column, codec in zip(columns, codecs, strict=True):
         weight = cursor.take(cursor.uint(4)) if cursor.uint(1) else None
         if weight is None:
-            value: object = "NULL"
+            values.append(None)
         elif is_text(column):
             # Bytes that are no character are lone surrogates, which text for people cannot have.
-            value = weight.decode("utf-8", "surrogatepass").encode("utf-8", "backslashreplace").decode()
+            values.append(weight.decode("utf-8", "surrogatepass").encode("utf-8", "backslashreplace").decode())
         else:
-            value = codec.decode(weight)
-        if isinstance(value, Decimal):
-            value = decimal_text(value)
-        parts.append(f"{column.name}={value.hex() if isinstance(value, bytes) else value}")
-    return ", ".join(parts)
+            values.append(codec.decode(weight))
+    return values
+
+
+def key_payload(column: Column, codec: Codec, value: Any) -> bytes | None:
+    """
+    Return the bytes of a value of a key column in a row image, for `key_of`.
+
+    Args:
+        column: The column.
+        codec: Its codec.
+        value: Its value as the codec gives it; of a text also its bytes.
+
+    Raises:
+        ValueError: It is none of the column; or another error, if it has another type.
+    """
+    if value is None or (isinstance(value, bytes) and is_text(column)):
+        return value
+    if is_text(column):
+        return encode_text(value, column.charset or "")
+    return codec.encode(value)
+
+
+def key_text(columns: Sequence[Column], codecs: Sequence[Codec], key: bytes) -> str:
+    """
+    Return the identity of a row as text for people, such as ``a=1, b=two``; different rows can have the same.
+
+    Args:
+        columns: Key columns, in key order.
+        codecs: Their codecs.
+        key: The identity, from `key_of`.
+    """
+    values = zip(columns, key_values(columns, codecs, key), strict=True)
+    return ", ".join(f"{column.name}={value_text(value)}" for column, value in values)
+
+
+def value_text(value: Any) -> str:
+    """Return a value of a key column as keys as text have it: bytes in hexadecimal digits, ``NULL``."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, Decimal):
+        return decimal_text(value)
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def refuse_inexact_keys(tables: Iterable[Table]) -> None:

@@ -14,9 +14,11 @@ import typer
 from rich.console import Console
 
 from conflict.discovery.additions import functions_by_table
+from conflict.explaining.keys_asked import key_as_given
 from conflict.history.grid.folder import folder_of
 from conflict.results.files import contradicted_example
 from conflict.results.run_document import ResolvedRun
+from conflict.results.table_keys import TableKey
 from conflict.runs.columnar_run import needs_reference
 from ndb_formats.stored import Stored
 
@@ -63,10 +65,10 @@ def _commands(
         keyed = [table.full_name for table in resolved.run.data_schema.tables if table.primary_key]
         other = contradicted_example(folder_of(out), [each.name for each in resolved.run.clusters], keyed)
         if other is not None:
-            row = ["--table", other["table"], "--key", other["key"]]
+            row = _row(resolved, other)
             yield ["explain", result, *row], "a row that the binlogs show otherwise; contradictions/ has all of them"
     if examples:
-        row = ["--table", examples[0]["table"], "--key", examples[0]["key"]]
+        row = _row(resolved, examples[0])
         yield ["conflicts", result], "which tables, rows and times have most conflicts"
         yield ["explain", result, *row], "why a change of this row was rejected"
     if not resolved.summary.contradicted and (examples or any(resolved.summary.overwritten.values())):
@@ -75,6 +77,16 @@ def _commands(
         yield ["explain", result, "--differences"], "why rows differ at the end"
     page = Path("report.html") if isinstance(out, Stored) else out.with_name("report.html")
     yield ["report", result, "--out", str(page)], "all of it on one page"
+
+
+def _row(resolved: ResolvedRun, found: Mapping[str, Any]) -> list[str]:
+    """Return the words that name the row of an outcome for `explain`."""
+    name, identity = found["table"], found["identity"]
+    table = next(each for each in resolved.run.data_schema.tables if each.full_name == name)
+    key = found["key"]
+    if table.primary_key:
+        key = key_as_given(name, TableKey.that_gives(table, identity, key), identity)
+    return ["--table", name, "--key", key]
 
 
 def _comparing(resolved: ResolvedRun, context: typer.Context) -> Iterator[tuple[list[str], str]]:

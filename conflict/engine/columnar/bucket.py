@@ -28,6 +28,7 @@ from conflict.history.grid.schemas import CHANGES, IMAGES
 from conflict.history.run import TableNumbers
 from conflict.history.scheduling.start import Bounds
 from ndb_formats.columnar.kernel import each_read_only
+from ndb_formats.columnar.keys import without_tables
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.table_map import bits
 
@@ -263,6 +264,12 @@ class Bucket:
     def key_texts(self) -> pa.StringArray:
         """Each key as text. Shape (keys,)."""
         return self.keys.column("text").combine_chunks()
+
+    def row_keys(self, key: Int32 | Int64) -> dict[str, pa.Array]:
+        """Return the columns of a result that tell rows apart, `ROW_KEY`, given the numbers of their keys."""
+        chosen = pa.array(key)
+        identities = self.keys.column("identity").take(chosen).combine_chunks()
+        return {"key": self.key_texts.take(chosen), "identity": without_tables(identities)}
 
     @cached_property
     def slots(self) -> Int64:

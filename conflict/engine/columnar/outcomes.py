@@ -318,7 +318,7 @@ def outcome_columns(result: BucketResult, applier: int, chosen: Int64) -> dict[s
         "group": decisions.group[chosen],
         "ordinal": ordinals,
         "table": labelled(bucket.key_table[key], [table.full_name for table in bucket.numbers.tables]),
-        "key": bucket.key_texts.take(pa.array(key)),
+        **bucket.row_keys(key),
     }
 
 

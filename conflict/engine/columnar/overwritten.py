@@ -99,7 +99,7 @@ class OverwrittenRows:
                 "epoch": own.epoch[rows],
                 "group": own.group[rows],
                 "table": labelled(bucket.key_table[own.key[rows]], [each.full_name for each in bucket.numbers.tables]),
-                "key": bucket.key_texts.take(pa.array(own.key[rows])),
+                **bucket.row_keys(own.key[rows]),
                 "operation": own.operation[rows],
                 **self._places(number, rows, ""),
                 "time": times_of(self._committed(number, own.epoch[rows])),

@@ -107,7 +107,7 @@ def _open_decisions(result: BucketResult, number: int, functions: Sequence[Funct
     key = tracked.key[chosen]
     columns = (
         result.applies.foreign_epoch[tracked.apply[chosen]],
-        result.bucket.key_texts.take(pa.array(key)),
+        *result.bucket.row_keys(key).values(),
         result.bucket.key_table[key],
         *(column[chosen] for column in (tracked.operation, tracked.verdict, tracked.cause, candidates)),
     )
@@ -215,9 +215,9 @@ class _Filling:
 
 def _contradicted(result: BucketResult, rows: DifferingRows) -> pa.Table:
     """Return differing rows as `CONTRADICTED`."""
-    keys = result.bucket.key_texts.take(pa.array(rows.key))
     mark = np.zeros(len(rows), np.int8)
-    columns = (rows.epoch, rows.group, keys, result.bucket.key_table[rows.key], rows.derived, rows.shown, mark)
+    keys = result.bucket.row_keys(rows.key).values()
+    columns = (rows.epoch, rows.group, *keys, result.bucket.key_table[rows.key], rows.derived, rows.shown, mark)
     return pa.table(columns, schema=CONTRADICTED)
 
 

@@ -21,7 +21,7 @@ from tests.corpora import RECORDINGS
 
 FOLDERS = [RECORDINGS / name for name in ("conflict", "everyday", "lives")]
 CASES = sorted(path.parent for folder in FOLDERS for path in folder.rglob("scenario.json"))
-OUTCOME = ("source_epoch", "epoch", "group", "ordinal", "table", "key")
+OUTCOME = ("source_epoch", "epoch", "group", "ordinal", "table", "identity")
 REASON = ("verdict", "cause", "own_cause", "incoming", "stored")
 FEW = ("epoch/concurrent_5021_type8", "epoch_trans/dependent_chain_type8", "epoch2/concurrent_5021_type8")
 
@@ -56,10 +56,10 @@ def event_of(story: Story, place: dict[str, Any]) -> StoryEvent:
 def check(explainer: Explainer) -> int:
     """Check every exceptions row and every row that ends different; return the number of both."""
     places = list(exceptions_places(explainer))
-    rows = list(dict.fromkeys((place["table"], place["key"]) for place in places))
-    stories = {(story.table, story.key): story for story in explainer.rows(rows)} if rows else {}
+    rows = list(dict.fromkeys((place["table"], place["identity"]) for place in places))
+    stories = {(story.table, story.identity): story for story in explainer.rows(rows)} if rows else {}
     for place in places:
-        event = event_of(stories[place["table"], place["key"]], place)
+        event = event_of(stories[place["table"], place["identity"]], place)
         assert event.verdict == "REJECTED"
         assert event.place is not None
         assert event.sentence.startswith(f"the {(event.operation or '').split('_')[0].lower()} was rejected: ")
@@ -154,8 +154,8 @@ def test_one_decision_has_one_reason(case: str, tmp_path: Path) -> None:
         for row in result.outcomes(name).to_pylist()
     }
     tables = {name: table for name, table in explainer.tables.items() if table.primary_key}
-    keys = {(row["table"], row["key"]) for row in outcomes.values() if row["table"] in tables}
-    by_row = {(story.table, story.key): story for story in explainer.rows(sorted(keys))}
+    keys = {(row["table"], row["identity"]) for row in outcomes.values() if row["table"] in tables}
+    by_row = {(story.table, story.identity): story for story in explainer.rows(sorted(keys))}
     for number, place in enumerate(exceptions_places(explainer), start=1):
         story = explainer.exception(number)
         assert story.marked is not None
@@ -164,13 +164,17 @@ def test_one_decision_has_one_reason(case: str, tmp_path: Path) -> None:
         assert [getattr(event, name) for name in REASON] == [outcome[name] for name in REASON]
         winner = (event.winner.cluster, event.winner.epoch) if event.winner else (None, None)
         assert winner == (outcome["winner_cluster"], outcome["winner_epoch"])
-        assert decision(event) == decision(event_of(by_row[place["table"], place["key"]], place))
+        assert decision(event) == decision(event_of(by_row[place["table"], place["identity"]], place))
     transactions = {event.transaction_id for story in by_row.values() for event in story.events} - {None}
     told = 0
     for transaction in sorted(transactions, key=str)[:40]:
         for event in explainer.transaction(transaction or 0).events:
-            if event.kind == "judged" and event.transaction_id == transaction and (event.table, event.key) in by_row:
-                same = [each for each in by_row[event.table, event.key].events if each.place == event.place]
+            if (
+                event.kind == "judged"
+                and event.transaction_id == transaction
+                and (event.table, event.identity) in by_row
+            ):
+                same = [each for each in by_row[event.table, event.identity].events if each.place == event.place]
                 assert decision(event) in [decision(each) for each in same]
                 told += 1
     assert told

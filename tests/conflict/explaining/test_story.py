@@ -1,12 +1,9 @@
 """Stories by hand: a row that both clusters change at the same time, and transactions that depend on each other."""
 
-from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from conflict.errors import ConfigurationError
-from conflict.explaining.asked import key_as_it_compares
 from conflict.explaining.drafts import StoryFacts, drafts_of
 from conflict.explaining.events import EventKind, StoryEvent
 from conflict.explaining.outcomes import Applied, DecidedOperation
@@ -19,12 +16,11 @@ from conflict.explaining.transactions_in_conflict import ConflictEpoch, trees_of
 from conflict.history.timeline import Origin, RowChange
 from conflict.results.layout import OUTCOMES
 from ndb_formats.events.rows_event import ConflictFlag, Operation
-from ndb_formats.schema.create_table import parse_create_table
 from tests.conflict.histories import image, key, layouts, setups
 
 Row = dict[str, int]
 COLUMNS = ("k", "x", "v")
-ROW = "d.t", "k=1"
+ROW = "d.t", key(1)
 
 
 def change(
@@ -53,6 +49,7 @@ def outcome(applier: str, **columns: Any) -> DecidedOperation:
         "ordinal": 0,
         "table": "d.t",
         "key": "k=1",
+        "identity": key(1),
         "refresh": False,
         "row": 0,
         "payload_position": 0,
@@ -339,9 +336,11 @@ def test_a_value_that_wins_and_one_that_does_not() -> None:
 def test_dependencies() -> None:
     """Transaction 2 shares a row with 1, and 3 with 2; 1 alone is in conflict itself, 4 has nothing to do with them."""
 
-    def rejected(group: int, key: str, own: str | None = None) -> DecidedOperation:
+    def rejected(group: int, text: str, own: str | None = None) -> DecidedOperation:
         place = {"source": "B", "source_epoch": 9, "epoch": 3, "cause": "TRANS_IN_CONFLICT", "own_cause": own}
-        return outcome("A", **place, group=group, ordinal=group, key=key, transaction_id=100 + group)
+        return outcome(
+            "A", **place, group=group, ordinal=group, key=text, identity=text.encode(), transaction_id=100 + group
+        )
 
     epoch = ConflictEpoch.of(
         [
@@ -358,21 +357,6 @@ def test_dependencies() -> None:
     because, follows = trees_of(epoch, 2, lambda each: str(each["key"]))
     assert [(each.group, each.through, each.sentences) for each in because.branches] == [(1, ("d.t", "k=1"), ("k=1",))]
     assert [(each.group, each.through, each.branches) for each in follows] == [(3, ("d.t", "k=2"), ())]
-
-
-def test_keys_as_they_compare() -> None:
-    """Given as text or by columns; texts compare by their collation, and a DECIMAL can be in any spelling."""
-    table = parse_create_table(
-        "CREATE TABLE d.t (a INT, b CHAR(4) CHARACTER SET latin1 COLLATE latin1_bin, PRIMARY KEY (a, b))"
-    )
-    assert key_as_it_compares(table, "a=1, b=x ") == key_as_it_compares(table, {"b": "x", "a": 1}) == "a=1, b=x"
-    single = parse_create_table("CREATE TABLE d.t (a INT PRIMARY KEY)")
-    assert key_as_it_compares(single, "5") == key_as_it_compares(single, "a=5") == "a=5"
-    decimal = parse_create_table("CREATE TABLE d.t (a DECIMAL(20,8) PRIMARY KEY)")
-    for given in ("1e-8", "a=.00000001", "1E-8", {"a": Decimal("1E-8")}):
-        assert key_as_it_compares(decimal, given) == "a=0.00000001"
-    with pytest.raises(ConfigurationError, match=r"of table d\.t it is a=\.\.\., b=\.\.\."):
-        key_as_it_compares(table, "7")
 
 
 def test_a_column_that_one_cluster_lacks_parts_no_row() -> None:

@@ -47,9 +47,14 @@ def conflicts(rows: Sequence[dict[str, Any]], since: datetime | None = None) -> 
     """Write outcomes of the applier of A, each as `PLAIN` but for some columns, and read the conflicts."""
     with tempfile.TemporaryDirectory() as folder:
         out = Folder(folder)
-        found = [{**dict.fromkeys(OUTCOMES.names), **PLAIN, **row} for row in rows]
+        found = [with_identity({**dict.fromkeys(OUTCOMES.names), **PLAIN, **row}) for row in rows]
         out.write_table(outcomes_path("A", 0), pa.Table.from_pylist(found, OUTCOMES))
         return read_conflicts(out, ["A", "B"], since)
+
+
+def with_identity(row: dict[str, Any]) -> dict[str, Any]:
+    """Return an outcome with the identity that its text stands for, unless it has another."""
+    return {**row, "identity": row["identity"] or str(row["key"]).encode()}
 
 
 def in_conflict(group: int, key: str, own_cause: str | None = None, **others: Any) -> dict[str, Any]:
@@ -216,3 +221,24 @@ def test_every_root_is_a_conflict_that_came_before(operations: list[tuple[int, s
         assert len(mine) <= 1
         own = [number for number, row in enumerate(rows) if row["group"] == group and row["own_cause"]]
         assert not own or mine == {own[0]}
+
+
+def test_two_rows_of_one_text() -> None:
+    """The keys ('x, b=1', '2') and ('x', '1, b=2') are both ``a=x, b=1, b=2``: they are counted apart."""
+    one, other = {"key": "a=x, b=1, b=2", "identity": b"one"}, {"key": "a=x, b=1, b=2", "identity": b"other"}
+    found = conflicts([one, {**one, "ordinal": 1}, {**other, "ordinal": 2}])
+    assert totals_of(found).keys == 2
+    (table,) = count_conflicts(found, By.TABLE, DatabaseNames()).to_pylist()
+    (second,) = count_conflicts(found, By.SECOND, DatabaseNames()).to_pylist()
+    assert (table["keys"], second["keys"]) == (2, 2)
+    by_key = count_conflicts(found, By.KEY, DatabaseNames()).to_pylist()
+    assert [(each["identity"], each["conflicts"]) for each in by_key] == [(b"one", 2), (b"other", 1)]
+    own, through = in_conflict(1, own_cause="ROW_IN_CONFLICT", **one), in_conflict(2, **other)
+    assert root_outcomes(conflicts([own, through])).tolist() == [0, -1]
+
+
+def test_a_row_with_two_texts() -> None:
+    """Clusters that have other names for the columns of a key give a row two texts: it is counted once."""
+    row = {"identity": b"one"}
+    found = conflicts([{**row, "key": "id=1"}, {**row, "key": "k=1", "ordinal": 1}])
+    assert [each["conflicts"] for each in count_conflicts(found, By.KEY, DatabaseNames()).to_pylist()] == [2]

@@ -108,12 +108,12 @@ def test_open_decisions_as_a_table():
     """Names in place of numbers; an operation that the applier did not come to has no decision."""
     found = table(
         OPEN_DECISIONS,
-        (12, "1", 0, UPDATE, REJECTED, IN_CONFLICT, APPLIED_BIT | CONFLICT_BIT),
-        (2**64 - 1, "2", 1, DELETE, -1, 0, MISSING_BIT),
+        (12, "1", b"1", 0, UPDATE, REJECTED, IN_CONFLICT, APPLIED_BIT | CONFLICT_BIT),
+        (2**64 - 1, "2", b"2", 1, DELETE, -1, 0, MISSING_BIT),
     )
     assert [tuple(row.values()) for row in undecided_table(found, TABLES).to_pylist()] == [
-        (12, "d.t", "1", "UPDATE_ROW", "ROW_IN_CONFLICT", ["APPLIED", "ROW_IN_CONFLICT"]),
-        (2**64 - 1, "d.n", "2", "DELETE_ROW", None, ["ROW_DOES_NOT_EXIST"]),
+        (12, "d.t", "1", b"1", "UPDATE_ROW", "ROW_IN_CONFLICT", ["APPLIED", "ROW_IN_CONFLICT"]),
+        (2**64 - 1, "d.n", "2", b"2", "DELETE_ROW", None, ["ROW_DOES_NOT_EXIST"]),
     ]
 
 
@@ -121,7 +121,12 @@ def test_open_decisions_and_counters(out: Folder):
     """Two updates may have been applied, and a delete may have met no row; without a function nothing counts."""
     update = (UPDATE, REJECTED, IN_CONFLICT, APPLIED_BIT | CONFLICT_BIT)
     delete = (DELETE, REJECTED, IN_CONFLICT, CONFLICT_BIT | MISSING_BIT)
-    rows = [(12, "1", 0, *update), (13, "1", 0, *update), (13, "2", 0, *delete), (13, "2", 1, *delete)]
+    rows = [
+        (12, "1", b"1", 0, *update),
+        (13, "1", b"1", 0, *update),
+        (13, "2", b"2", 0, *delete),
+        (13, "2", b"2", 1, *delete),
+    ]
     figures = written(out, ledger(undecided=rows))
     assert figures.undecided == {"A": 4}
     names = "Ndb_conflict_fn_epoch_trans", "Ndb_conflict_trans_row_conflict_count"
@@ -134,20 +139,20 @@ def test_contradictions(out: Folder):
     """Each is a row of the result; the figures have how many there are of each kind."""
     changed, deleted = 1 << Effect.CHANGED, 1 << Effect.DELETED
     rows = [
-        (3, 0, "1", 0, changed, 0, 0),
-        (3, 1, "1", 0, changed, changed, 0),
-        (4, 0, "2", 0, changed, changed, 1),
-        (4, 0, "3", 0, 0, changed | deleted, 0),
-        (5, 0, "3", 0, changed, 0, 0),
+        (3, 0, "1", b"1", 0, changed, 0, 0),
+        (3, 1, "1", b"1", 0, changed, changed, 0),
+        (4, 0, "2", b"2", 0, changed, changed, 1),
+        (4, 0, "3", b"3", 0, 0, changed | deleted, 0),
+        (5, 0, "3", b"3", 0, changed, 0, 0),
     ]
     figures = written(out, ledger(contradicted=rows))
     found = out.read_table("contradictions/applier=A/bucket=00007.parquet", CONTRADICTIONS).to_pylist()
     assert [tuple(row.values()) for row in found] == [
-        (3, 0, "d.t", "1", "CHANGED", None),
-        (3, 1, "d.t", "1", "CHANGED", "CHANGED to other values"),
-        (4, 0, "d.t", "2", "CHANGED", "CHANGED as reflected"),
-        (4, 0, "d.t", "3", None, "CHANGED and DELETED"),
-        (5, 0, "d.t", "3", "CHANGED", None),
+        (3, 0, "d.t", "1", b"1", "CHANGED", None),
+        (3, 1, "d.t", "1", b"1", "CHANGED", "CHANGED to other values"),
+        (4, 0, "d.t", "2", b"2", "CHANGED", "CHANGED as reflected"),
+        (4, 0, "d.t", "3", b"3", None, "CHANGED and DELETED"),
+        (5, 0, "d.t", "3", b"3", "CHANGED", None),
     ]
     assert (figures.compared, figures.contradicted) == (4, 5)
     assert figures.contradictions == {

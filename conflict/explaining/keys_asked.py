@@ -1,0 +1,158 @@
+"""
+Rows that are asked for by their keys: as text, as JSON, or as values by column.
+
+Text such as ``a=1, b=two`` can be several keys where a value holds what looks like the start of another column. It is
+understood if only one of them has values that its columns can have; JSON says the same of any key.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import islice, pairwise, product
+from typing import Any
+
+from conflict.config.option_values import document_of_key
+from conflict.errors import ConfigurationError
+from conflict.results.table_keys import TableKey
+from ndb_formats.schema.row_keys import is_text, value_text
+from ndb_formats.schema.tables import Column
+from ndb_formats.types.decimals import decimal_as_shown
+from ndb_formats.types.values import Value
+
+__all__ = ["GivenKey", "identity_asked", "key_as_given"]
+
+GivenKey = str | int | Mapping[str, object]
+_INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year")
+_MOMENTS = ("date", "time", "datetime", "timestamp")
+_MOST_WAYS = 1000
+
+
+def identity_asked(table: str, key: TableKey, given: GivenKey) -> bytes:
+    """
+    Return the identity of the row that is asked for.
+
+    Args:
+        table: Name of its table, for messages.
+        key: The key of the table.
+        given: The key as text, its columns in any order, of one column also its value alone; as a JSON object of the
+            values by column; or the same as a mapping. Texts in any spelling, bytes in hexadecimal digits, moments as
+            text.
+
+    Raises:
+        ConfigurationError: It does not name the columns of the key, a value is none of its column, or it can be
+            several keys.
+    """
+    found, faults = dict[bytes, None](), list[str]()
+    for values in _ways(key.names, given):
+        try:
+            found[_identity(key, [_value(column, values[column.name]) for column in key.columns])] = None
+        except ValueError as error:
+            faults.append(str(error))
+    if len(found) > 1:
+        ways = " or ".join(f"--key '{_as_json(key, identity)}'" for identity in islice(found, 2))
+        message = f"the key {given} of table {table} can be {len(found)} keys; give it as JSON: {ways}"
+        raise ConfigurationError(message)
+    if not found:
+        example = ", ".join(f"{name}=..." for name in key.names)
+        why = f": {faults[0]}" if faults else ""
+        message = f"the key {given} is not understood{why}; of table {table} it is {example}"
+        raise ConfigurationError(message)
+    return next(iter(found))
+
+
+def key_as_given(table: str, key: TableKey, identity: bytes) -> str:
+    """Return what names a row for `identity_asked`: its text, or JSON if that can be several keys."""
+    text = key.text(identity)
+    try:
+        if identity_asked(table, key, text) == identity:
+            return text
+    except ConfigurationError:
+        pass
+    return _as_json(key, identity)
+
+
+def _identity(key: TableKey, values: Sequence[Value]) -> bytes:
+    """
+    Return the identity of the row with some values.
+
+    Raises:
+        ValueError: A value is none of its column.
+    """
+    identity = key.identity(values)
+    for column, value, known in zip(key.columns, values, key.values(identity), strict=True):
+        # Parts of a moment are not looked at when it is encoded; a fraction may be left out.
+        if column.type in _MOMENTS and not str(known).startswith(str(value)):
+            raise _no_value(column, value)
+    return identity
+
+
+def _no_value(column: Column, value: object) -> ValueError:
+    return ValueError(f"{value} is no value of {column.name}, {column.sql_type}")
+
+
+def _as_json(key: TableKey, identity: bytes) -> str:
+    values = zip(key.names, key.values(identity), strict=True)
+    return json.dumps({name: _plain(value) for name, value in values}, ensure_ascii=False)
+
+
+def _plain(value: Value) -> object:
+    return value if value is None or isinstance(value, int | float | str) else value_text(value)
+
+
+def _ways(names: Sequence[str], given: GivenKey) -> Iterator[Mapping[str, object]]:
+    """Yield the values by column that a key can have as it is given."""
+    if isinstance(given, Mapping):
+        if set(given) == set(names):
+            yield given
+        return
+    text = str(given)
+    document = document_of_key(text, names)
+    if document is not None and len(document) == len(names):
+        yield document
+        return
+    if len(names) == 1:
+        yield {names[0]: text.removeprefix(f"{names[0]}=")}
+        return
+    yield from islice(_divided(text, names), _MOST_WAYS)
+
+
+def _divided(text: str, names: Sequence[str]) -> Iterator[dict[str, object]]:
+    """Yield the values by column for each way in which a text names every column once."""
+    starts = {name: list(re.finditer(rf"(?:\A|,\s*){re.escape(name)}=", text)) for name in names}
+    for chosen in product(*starts.values()):
+        parts = sorted(zip(chosen, names, strict=True), key=lambda part: part[0].start())
+        bounds = [found.start() for found, _ in parts]
+        if bounds[0] == 0 and all(first.end() <= second.start() for (first, _), (second, _) in pairwise(parts)):
+            ends = [*bounds[1:], len(text)]
+            yield {name: text[found.end() : end] for (found, name), end in zip(parts, ends, strict=True)}
+
+
+def _value(column: Column, given: Any) -> Value:
+    """
+    Return a value of a key column.
+
+    Raises:
+        ValueError: It is none of its column.
+    """
+    if given is None or isinstance(given, bytes):
+        return given
+    text = value_text(given)
+    if is_text(column) or column.members:
+        return text
+    try:
+        return _typed(column, text)
+    except (ValueError, ArithmeticError):
+        raise _no_value(column, text) from None
+
+
+def _typed(column: Column, text: str) -> Value:
+    if column.type in _INTEGERS:
+        return int(text) if re.fullmatch(r"[+-]?\d+", text) else int("")
+    if column.type == "decimal":
+        return Decimal(decimal_as_shown(text, column.scale or 0))
+    if column.type in ("float", "double"):
+        return float(text)
+    return text if column.type in _MOMENTS else bytes.fromhex(text.removeprefix("0x"))
