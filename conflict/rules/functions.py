@@ -4,8 +4,8 @@ The conflict functions as a table: one row per function, one cell per operation;
 A cell says how an incoming write, update or delete is judged by the row that it meets. The cells also say which image
 must carry the resolve column and whether rejected rows are refreshed. Two flags say whether whole transactions are
 rejected and whether the clusters have roles. Both engines decide from these. `judge` is the scalar meaning of a cell;
-`conflict.engine.kernels.rules` is the same over numbers, and property tests hold the two together. To add a function,
-add a row (see `docs/adding.md`).
+`conflict.engine.kernels.rules` is the same over numbers, and a law over every case holds the two together. To add a
+function, add a row (see `docs/adding.md`).
 
 Source: MySQL manual, "NDB Cluster Replication Conflict Resolution"; names and flags as in `ndb_conflict.h`;
 `parse_conflict_fn_spec` of the server, and recordings of its messages.

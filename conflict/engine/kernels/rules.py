@@ -1,8 +1,8 @@
 """
 The decision on one operation: `conflict.rules.functions.judge` and the roles, compiled.
 
-Computes docs/functions.md, "The table". Property tests
-compare it with the scalar rules.
+Computes docs/functions.md, "The table". `tests/conflict/engine/columnar/test_decision_laws.py` compares it with the
+scalar rules, case by case.
 """
 
 from __future__ import annotations
