@@ -20,7 +20,7 @@ from conflict.history.timeline import EpochApply, Origin, Position, RowChange, T
 from conflict.repairing.ended_run import EndedRun, origin_of
 from conflict.repairing.equal import NotDecidedError, operation_in_words
 from conflict.repairing.statements import Payloads, RepairedRow, RowTable
-from conflict.rules.decision import Cause
+from conflict.rules.decision import Cause, extreme_values, in_node_order
 from conflict.rules.functions import Cell, ConflictFunction
 from conflict.rules.replication_table import Role
 from conflict.shown_text import listed, one_line
@@ -361,16 +361,15 @@ class _Row:
         if place is None:
             return now, written
         had, has = (_number(target, place, each[place]) for each in (before, now))
-        if has > had:
+        if in_node_order(has) > in_node_order(had):
             return now, written
         if not self.raises:
             message = f"{judge} lets only a greater {judge.column} than {had} pass; --raise-version sets one"
             raise NotDecidedError(message)
-        try:
-            return {**now, place: target.layout.codecs[place].encode(had + 1)}, written
-        except OverflowError:
+        if had == extreme_values(target.columns[place])[1]:
             message = f"{judge.column} has no greater value than {had}"
-            raise NotDecidedError(message) from None
+            raise NotDecidedError(message)
+        return {**now, place: target.layout.codecs[place].encode((had + 1) % 2**64)}, written
 
     def _judge(self, target: RowTable) -> ConflictFunction | None:
         """Return the function by which the other cluster judges the row."""

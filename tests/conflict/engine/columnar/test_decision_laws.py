@@ -194,6 +194,25 @@ def test_null_compares_as_0(name: str) -> None:
     assert_decided(cases, "CC" if name == "NDB$OLD" else "AA")
 
 
+def test_the_order_of_values() -> None:
+    """Data nodes compare signed numbers, as recorded: 2^63 loses against 2^64 - 1 and against 1, and 1 wins over it."""
+    values = [2**63, 2**63 + 1, 2**64 - 1, 0, 1, 2**32 - 1, 2**32, 2**63 - 1]
+    pairs = list(product(enumerate(values), repeat=2))
+    for name in ("NDB$MAX", "NDB$MAX_DELETE_WIN", "NDB$MAX_INS", "NDB$MAX_DEL_WIN_INS", "AT_LEAST", "LESS", "UNSEEN"):
+        wins = {"AT_LEAST": int.__ge__, "LESS": int.__lt__, "UNSEEN": int.__lt__}.get(name, int.__gt__)
+        letters = "".join("A" if wins(mine, theirs) else "C" for (mine, _), (theirs, _) in pairs)
+        kinds = [UPDATE, WRITE] if name.endswith("INS") else [UPDATE]
+        for kind in kinds:
+            met = [Met(stored, local=True, epoch=9) for _, (_, stored) in pairs]
+            images = [(ABSENT if kind is WRITE else 7, value) for (_, value), _ in pairs]
+            cases = [Case(f"{name}(x)", kind, row, *image) for row, image in zip(met, images, strict=True)]
+            assert_decided(cases, letters)
+    for name, kind in product(("NDB$OLD", "NDB$MAX", "NDB$MAX_INS"), (UPDATE, DELETE)):
+        if kind is DELETE or name == "NDB$OLD":  # equality has no sign
+            cases = [Case(f"{name}(x)", kind, Met(stored), value, 7) for (_, value), (_, stored) in pairs]
+            assert_decided(cases, "".join("A" if value == stored else "C" for (_, value), (_, stored) in pairs))
+
+
 BY_EPOCH = ["NDB$EPOCH", "NDB$EPOCH_TRANS", "NDB$EPOCH2", "NDB$EPOCH2_TRANS"]
 KINDS = (WRITE, UPDATE, DELETE)
 
