@@ -20,6 +20,7 @@ from conflict.rules.decision import (
     explain,
     operation_word,
     reason_words,
+    value_words,
 )
 from conflict.rules.functions import COMPARING, Cell, ConflictFunction
 from ndb_formats.events.rows_event import Operation
@@ -135,5 +136,5 @@ def _compared(operation: Operation, heard: Heard, function: ConflictFunction) ->
         return f"the row was last changed here in epoch {met.epoch}, which had come back{back}"
     values = heard.compared(function) if cell in COMPARING else None
     if values is not None:
-        return f"it brings {function.column}={values[0]}, and the row had {values[1]}"
+        return f"it brings {function.column}={value_words(values[0])}, and the row had {value_words(values[1])}"
     return "the row was there, and nothing else is asked" if cell is Cell.REJECT_IF_MISSING else ""

@@ -9,7 +9,6 @@ is in no log: a counter that was incremented by others meanwhile does not fit. C
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 
 import attrs
 
@@ -21,6 +20,7 @@ from conflict.repairing.equal import operation_in_words
 from conflict.repairing.newest import ChangeOrder
 from conflict.repairing.statements import Payloads, RepairedRow, RowTable
 from conflict.repairing.winners import NotDecidedError
+from conflict.rules.decision import extreme_values, in_node_order
 from conflict.rules.functions import Cell, ConflictFunction
 from conflict.rules.replication_table import Role
 from conflict.shown_text import listed, one_line
@@ -224,7 +224,9 @@ class RowAgain:
         self._refuse_moved(lost, places, was, now, columns)
         values = {place: image[place] for place in places if place in image and columns[place].generated is None}
         if raised is not None and raised in image:
-            values[raised] = max(now[raised], image[raised], key=partial(_number, target, raised))
+            values[raised] = max(
+                now[raised], image[raised], key=lambda payload: in_node_order(_number(target, raised, payload))
+            )
         return {**now, **values}, frozenset(values)
 
     def _deleted(
@@ -292,16 +294,15 @@ class RowAgain:
         if place is None:
             return now, written
         had, has = (_number(target, place, each[place]) for each in (before, now))
-        if has > had:
+        if in_node_order(has) > in_node_order(had):
             return now, written
         if not self.raises:
             message = f"{judge} lets only a greater {judge.column} than {had} pass; --raise-version sets one"
             raise NotDecidedError(message)
-        try:
-            return {**now, place: target.layout.codecs[place].encode(had + 1)}, written
-        except OverflowError:
+        if had == extreme_values(target.columns[place])[1]:
             message = f"{judge.column} has no greater value than {had}"
-            raise NotDecidedError(message) from None
+            raise NotDecidedError(message)
+        return {**now, place: target.layout.codecs[place].encode((had + 1) % 2**64)}, written
 
     def _judge(self, target: RowTable) -> ConflictFunction | None:
         """Return the function by which the other cluster judges the row."""

@@ -57,6 +57,11 @@ class CareKind(Enum):
         "that a cluster changed without a log",
         "What such a row was in between is tried, as with rows that are older than the log.",
     )
+    RESPELLED = _Care(
+        "respelled",
+        "whose keys are spelled in several ways, such as 'abc' and 'ABC'",
+        "What an applier does with such a row depends on the bytes of its key; the kernels know its number.",
+    )
     OLDER = _Care(
         "older_than_log",
         "that are older than the log, and whose first change does not show what they were",
@@ -169,6 +174,12 @@ class CareKind(Enum):
         "middle_links",
         "the logs start in the middle, transactions can be rejected, and tables have foreign keys",
         "Which rows were linked is not known.",
+        whole=True,
+    )
+    MIDDLE_RESPELLED = _Care(
+        "middle_respelled",
+        "the logs start in the middle, transactions can be rejected, and keys are spelled in several ways",
+        "Which transactions such a row puts in conflict is not known.",
         whole=True,
     )
     MIDDLE_REFRESHES = _Care(

@@ -26,16 +26,20 @@ __all__ = [
     "decision_of",
     "decision_text",
     "explain",
+    "extreme_values",
+    "in_node_order",
     "is_delete_delete",
     "operation_word",
     "outcome_bit",
     "reason_words",
     "stored_precision",
     "unwritten_value",
+    "value_words",
 ]
 
 
 _LOW_WORD = 0xFFFFFFFF
+_SIGN = 1 << 63
 
 
 def stored_precision(epoch: int, gci_bits: int) -> int:
@@ -47,6 +51,22 @@ def stored_precision(epoch: int, gci_bits: int) -> int:
     """
     low = epoch & _LOW_WORD
     return epoch | _LOW_WORD if low >= (1 << gci_bits) - 1 else epoch
+
+
+def in_node_order(value: int) -> int:
+    """
+    Return the place of a resolve value, from 0, in the order in which data nodes compare such values.
+
+    They compare signed numbers of 64 bits. So 2^63 and more, which a BIGINT UNSIGNED can hold, are negative there: the
+    least is 2^63, 2^64 - 1 comes right before 0, and the greatest is 2^63 - 1. Of an INT UNSIGNED, which they extend
+    with zeros, nothing is negative. It is its own inverse. Recorded with 9.7.2. Kernels compile this, too.
+    """
+    return value ^ _SIGN
+
+
+def extreme_values(column: Column) -> tuple[int, int]:
+    """Return the least and the greatest value of a resolve column, in the order of `in_node_order`."""
+    return (0, (1 << 32) - 1) if column.type == "int" else (_SIGN, _SIGN - 1)
 
 
 def unwritten_value(column: Column) -> int:
@@ -240,6 +260,11 @@ def came_back_words(highest: int | None) -> str:
     return f"only epochs up to {highest} had come back" if highest else "no epoch had come back yet"
 
 
+def value_words(value: int) -> str:
+    """Return a resolve value in words; one that data nodes take for a negative number as that, too."""
+    return f"{value} ({value - 2 * _SIGN} to data nodes, whose numbers are signed)" if value >= _SIGN else str(value)
+
+
 def reason_words(decision: Decision, compared: Compared = NOTHING_TOLD) -> str:
     """Return why an operation was rejected, as one clause."""
     if decision.cause is not Cause.ROW_IN_CONFLICT:
@@ -248,6 +273,7 @@ def reason_words(decision: Decision, compared: Compared = NOTHING_TOLD) -> str:
         changed = "refreshed" if compared.refreshed else "changed"
         when = "before the log starts" if decision.stored is None else f"in epoch {decision.stored}"
         return f"the row was {changed} here {when}, and {came_back_words(decision.incoming)}"
-    stored = "value, which is older than the log" if decision.stored is None else decision.stored
-    brought = f"{compared.column}={decision.incoming}" if compared.column else decision.incoming
+    stored = "value, which is older than the log" if decision.stored is None else value_words(decision.stored)
+    brought = "" if decision.incoming is None else value_words(decision.incoming)
+    brought = f"{compared.column}={brought}" if compared.column else brought
     return f"it brings {brought}, which does not win over the row's {stored}"

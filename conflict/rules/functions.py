@@ -4,8 +4,8 @@ The conflict functions as a table: one row per function, one cell per operation;
 A cell says how an incoming write, update or delete is judged by the row that it meets. The cells also say which image
 must carry the resolve column and whether rejected rows are refreshed. Two flags say whether whole transactions are
 rejected and whether the clusters have roles. Both engines decide from these. `judge` is the scalar meaning of a cell;
-`conflict.engine.kernels.rules` is the same over numbers, and property tests hold the two together. To add a function,
-add a row (see `docs/adding.md`).
+`conflict.engine.kernels.rules` is the same over numbers, and a law over every case holds the two together. To add a
+function, add a row (see `docs/adding.md`).
 
 Source: MySQL manual, "NDB Cluster Replication Conflict Resolution"; names and flags as in `ndb_conflict.h`;
 `parse_conflict_fn_spec` of the server, and recordings of its messages.
@@ -21,7 +21,16 @@ from functools import cache
 import attrs
 
 from conflict.errors import ConfigurationError
-from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, IncomingOperation, RowState, Verdict
+from conflict.rules.decision import (
+    APPLIED,
+    IGNORED,
+    Cause,
+    Decision,
+    IncomingOperation,
+    RowState,
+    Verdict,
+    in_node_order,
+)
 from ndb_formats.cursor import whole_number
 from ndb_formats.errors import did_you_mean
 from ndb_formats.events.rows_event import Operation
@@ -56,7 +65,8 @@ class Cell(IntEnum):
 
     Except under `APPLY`, an update or delete of a missing row is rejected (ROW_DOES_NOT_EXIST). The comparing cells
     compare the operation's value with the stored value, and reject with ROW_IN_CONFLICT. The operation's value is the
-    resolve column in the after image; for `EQUAL` and for deletes, in the before image.
+    resolve column in the after image; for `EQUAL` and for deletes, in the before image. Values are ordered as data
+    nodes order them (`conflict.rules.decision.in_node_order`).
     """
 
     # Nothing is judged: a write inserts or overwrites; an update or delete of a missing row is ignored.
@@ -238,12 +248,13 @@ def judge(cell: Cell, row: RowState, incoming: IncomingOperation) -> Decision:
     brought, stored = incoming.before if reads_before(cell, incoming.operation) else incoming.after, row.value
     assert brought is not None
     assert stored is not None
+    mine, theirs = in_node_order(stored), in_node_order(brought)
     wins = {
-        Cell.EQUAL: brought == stored,
-        Cell.GREATER: brought > stored,
-        Cell.AT_LEAST: brought >= stored,
-        Cell.LESS: brought < stored,
-        Cell.LESS_IF_UNSEEN: brought < stored,
+        Cell.EQUAL: theirs == mine,
+        Cell.GREATER: theirs > mine,
+        Cell.AT_LEAST: theirs >= mine,
+        Cell.LESS: theirs < mine,
+        Cell.LESS_IF_UNSEEN: theirs < mine,
     }
     return APPLIED if wins[cell] else _in_conflict(brought, stored)
 

@@ -69,7 +69,7 @@ def resolve_careful(
     except OtherConflictsError:
         return None
     summary, tracked, compared = write_decided(run, found, applies, run.careful_part, keyless_images(run))
-    summary.careful.update(_counted(rows, found.history))
+    summary.careful.update(_counted(run, rows, found.history))
     places = places_of(applies)
     contradicted = {
         places[side, row.epoch, row.group]
@@ -80,7 +80,7 @@ def resolve_careful(
     return CarefulPart(summary, tracked, _stopping(run, found, applies), np.array(sorted(contradicted), np.int64))
 
 
-def _counted(rows: TouchedRows, history: History) -> dict[str, int]:
+def _counted(run: ResolveRun, rows: TouchedRows, history: History) -> dict[str, int]:
     """Return how many of these rows there are of each kind."""
     keyless = {
         (change.table, change.key)
@@ -94,13 +94,28 @@ def _counted(rows: TouchedRows, history: History) -> dict[str, int]:
     filtered = sum(table in dropped for table, _ in rows.located)
     unlogged = frozenset[tuple[str, bytes]]().union(*(cluster.unlogged_rows for cluster in history.clusters))
     followed = sum(row in unlogged and row[0] not in dropped for row in rows.located)
+    respelled = _respelled(run, rows, unlogged, dropped)
     numbers = {
         CareKind.NO_KEY: len(keyless),
-        CareKind.FOREIGN_KEY: len(rows.located) - filtered - followed,
+        CareKind.FOREIGN_KEY: len(rows.located) - filtered - followed - respelled,
         CareKind.FILTERED: filtered,
+        CareKind.RESPELLED: respelled,
         CareKind.UNLOGGED: followed,
     }
     return {kind.value.name: number for kind, number in numbers.items() if number}
+
+
+def _respelled(
+    run: ResolveRun, rows: TouchedRows, unlogged: frozenset[tuple[str, bytes]], dropped: frozenset[str]
+) -> int:
+    """Return how many of these rows have keys that are spelled in several ways, and are of no other kind."""
+    if run.respelled is None:
+        return 0
+    keys = {bucket: frozenset(own.tolist()) for bucket, own in run.respelled.keys.items()}
+    return sum(
+        key in keys.get(bucket, ()) and row not in unlogged and row[0] not in dropped
+        for row, (bucket, key) in rows.located.items()
+    )
 
 
 def careful_findings(run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts) -> Findings:

@@ -54,6 +54,7 @@ from conflict.results.summary import (
 )
 from conflict.rules.counters import transaction_counters
 from conflict.runs.deciding_applies import Schedule
+from conflict.runs.finding_respelled import with_respelled
 from conflict.runs.other_forms import meets_another_form
 from conflict.runs.resolve_run import WHOLE, LogPart, ReadPart, ResolveRun
 from conflict.runs.resolve_stages import Resolved, ResolveJob
@@ -139,6 +140,9 @@ def settle_history(
         careful = CarefulRows(np.zeros(len(common.numbers.tables), np.bool_), unlogged.keys)
         careful = careful if common.careful is None else common.careful.joined(careful)
         common = attrs.evolve(common, careful=careful, unlogged=unlogged.changes)
+    common = with_respelled(runner, common, progress)
+    if common.respelled is not None and log_part.starts_in_the_middle and common.needs_rounds:
+        raise LeftToReferenceError(CareKind.MIDDLE_RESPELLED)
     if log_part.starts_in_the_middle and not common.refreshes_tell:
         raise LeftToReferenceError(CareKind.MIDDLE_REFRESHES)
     job = ResolveJob(runner, common, progress)

@@ -139,6 +139,7 @@ class ResolveRun:
         part: The part of the logs that is read.
         view: What another policy or format makes of the logged changes; None for the changes as they are.
         careful: Rows of keyed tables that the reference engine resolves; None for none.
+        respelled: Those of them whose keys are spelled in several ways; None for none.
         unlogged: Per cluster, the rows that it changed without a log, if they are followed; they are among `careful`.
         databases: The names that clusters use for databases which appliers rename.
         left_out: Rows that are not read at all; None for none.
@@ -153,6 +154,7 @@ class ResolveRun:
     part: LogPart = WHOLE
     view: BucketView | None = None
     careful: CarefulRows | None = None
+    respelled: CarefulRows | None = None
     unlogged: Mapping[str, tuple[UnloggedChange, ...]] = attrs.field(factory=dict)
     databases: DatabaseNames = attrs.field(factory=DatabaseNames)
     left_out: CarefulRows | None = None

@@ -25,10 +25,11 @@ from conflict.history.timeline import EpochApply, timeline_of
 from conflict.results.careful import CareKind
 from conflict.results.layout import ResultOptions
 from conflict.results.run_document import ResolvedRun
+from conflict.runs.finding_respelled import with_respelled
 from conflict.runs.reference_run import run_in_memory
 from conflict.runs.resolve_job import run_of_part
 from conflict.runs.resolve_run import ResolveRun, part_of_log
-from conflict.runs.runner import DEFAULTS
+from conflict.runs.runner import DEFAULTS, in_process
 
 __all__ = ["SETTLED", "settle_by_reference"]
 
@@ -36,7 +37,7 @@ __all__ = ["SETTLED", "settle_by_reference"]
 SETTLED = frozenset(
     (
         *(CareKind.MIDDLE_LINKS, CareKind.MIDDLE_REFRESHES, CareKind.MIDDLE_REJECTED, CareKind.MIDDLE_STOP),
-        *(CareKind.MIDDLE_FILTER, CareKind.UNLOGGED_DOUBTS, CareKind.CRASH_DOUBTS),
+        *(CareKind.MIDDLE_FILTER, CareKind.MIDDLE_RESPELLED, CareKind.UNLOGGED_DOUBTS, CareKind.CRASH_DOUBTS),
     )
 )
 _NUMBER_BYTES = 2  # of the table, before the key (docs/jobs.md, `identity`)
@@ -70,6 +71,7 @@ def settle_by_reference(
             keys.setdefault(bucket, []).append(key)
         numbers = {bucket: np.array(sorted(own), np.int64) for bucket, own in keys.items()}
         common = attrs.evolve(common, careful=CarefulRows(common.filtered, numbers))
+    common = with_respelled(in_process, common, progress)
     applied = []
     for cluster in history.clusters:
         applies = [each for each in cluster.timeline if isinstance(each, EpochApply) and each.applied]

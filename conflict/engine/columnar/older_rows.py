@@ -28,7 +28,7 @@ from conflict.engine.kernels.records import ROW_STATE, Work, packed_changes, pac
 from conflict.history.grid.columns import GridColumns, columns_of_bucket
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
-from conflict.rules.decision import stored_precision
+from conflict.rules.decision import extreme_values, stored_precision
 from conflict.rules.replication_table import Role
 from conflict.rules.stops import active_function
 from ndb_formats.columnar.kernel import each_read_only
@@ -149,7 +149,8 @@ def _shown(consequences: Sequence[GridColumns], any_shown: tuple[bool, bool]) ->
 
 def _limits(clusters: Sequence[ClusterSetup], starts: Sequence[int]) -> Limits:
     shape = len(clusters), len(clusters[0].setups)
-    limits = Limits(np.zeros(shape, np.uint64), *(np.zeros(shape, np.bool_) for _ in range(6)))
+    numbers = (np.zeros(shape, np.uint64) for _ in range(3))
+    limits = Limits(*numbers, *(np.zeros(shape, np.bool_) for _ in range(6)))
     limits.with_transactions[:] = np.any(transactional_tables(clusters), axis=1, keepdims=True)
     for side, cluster in enumerate(clusters):
         for table, setup in enumerate(cluster.setups):
@@ -162,6 +163,9 @@ def _limits(clusters: Sequence[ClusterSetup], starts: Sequence[int]) -> Limits:
             limits.judged_by_epoch[side, table] = function.spec.refreshes
             limits.role_matters[side, table] = function.spec.uses_role and cluster.role is Role.SECONDARY
             limits.compares[:, table] |= bool(function.spec.needs)
+            if function.column is not None:
+                column = setup.table.columns[setup.table.ordinal(function.column)]
+                limits.least[:, table], limits.greatest[:, table] = extreme_values(column)
     return Limits(*each_read_only(*limits))
 
 

@@ -39,7 +39,16 @@ from conflict.engine.reference.row_store import Row, RowKey
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import EpochApply
 from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS, moved_counters
-from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict, stored_precision
+from conflict.rules.decision import (
+    APPLIED,
+    IGNORED,
+    Cause,
+    Decision,
+    Verdict,
+    extreme_values,
+    in_node_order,
+    stored_precision,
+)
 from conflict.rules.functions import COMPARING, ConflictFunction, reads_before
 from conflict.rules.replication_table import Role
 from ndb_formats.events.rows_event import ConflictFlag, Operation
@@ -54,7 +63,6 @@ __all__ = [
     "take_contradicted",
 ]
 
-HIGHEST = 2**64 - 1
 IN_CONFLICT = Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT)
 
 
@@ -221,10 +229,13 @@ def _possible_states(
     values: Sequence[int] = []
     if is_partial(row) and function is not None and function.spec.needs:
         assert function.column is not None
-        if setup.table.ordinal(function.column) not in row.payloads:
+        ordinal = setup.table.ordinal(function.column)
+        if ordinal not in row.payloads:
+            least, greatest = extreme_values(setup.table.columns[ordinal])
             brought = {_brought(entry, function, setup.table) for entry in entries}
             # These, and one between each two of them, represent all values that there are.
-            values = sorted({0, HIGHEST, *brought, *(min(each + 1, HIGHEST) for each in brought)})
+            following = ((each + 1) % 2**64 for each in brought - {greatest})
+            values = sorted({least, greatest, *brought, *following}, key=in_node_order)
     states += [attrs.evolve(in_part(known, known.payloads), assumed=value) for value in values] or [known]
     if row is not NOT_KNOWN:
         return states

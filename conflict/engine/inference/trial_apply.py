@@ -22,7 +22,7 @@ from conflict.engine.reference.row_store import Row, RowKey
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import EpochApply, Position
 from conflict.results.open_places import JudgedOperation, RowAnswer
-from conflict.rules.decision import Cause, Verdict
+from conflict.rules.decision import Cause, Verdict, in_node_order
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.replication_table import Role
 from ndb_formats.schema.tables import Table
@@ -340,18 +340,22 @@ class TrialApply:
             return row.local, row.epoch, row.payloads.get(setup.table.ordinal(function.column))
         stored = stored_value(row, function, setup.table)
         assert stored is not None
-        compared = self._compared(key, function, setup.table)
+        compared, stored = self._compared(key, function, setup.table), in_node_order(stored)
         place = bisect.bisect_left(compared, stored)
         return place, place < len(compared) and compared[place] == stored
 
     def _compared(self, key: RowKey, function: ConflictFunction, table: Table) -> list[int]:
-        """Return the values that the operations on a row bring, in order; a decision depends on which are greater."""
+        """
+        Return the values that the operations on a row bring, as `in_node_order`, sorted.
+
+        A decision depends on which are greater.
+        """
         found = self._values.get(key)
         if found is None:
             changes = [self.entries[number].change for number in self._numbers[key]]
             images = [image for change in changes for image in (change.before, change.after)]
             values = {compared_value(image, function, table) for image in images}
-            found = self._values[key] = sorted(value for value in values if value is not None)
+            found = self._values[key] = sorted(in_node_order(value) for value in values if value is not None)
         return found
 
     def _judged(self, current: ObservedPass, numbers: Sequence[int]) -> Iterator[JudgedOperation]:

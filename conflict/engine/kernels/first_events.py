@@ -31,7 +31,7 @@ APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
 REFRESHED, REFRESHED_ABSENT = int(Effect.REFRESHED), int(Effect.REFRESHED_ABSENT)
 # How a row of a cluster came to be known: by nothing yet, or not by its first event alone.
 NEVER_MET, KNOWN, OPEN = 0, 1, 2
-NOTHING, HIGHEST, ONE = np.uint64(0), np.uint64(2**64 - 1), np.uint64(1)
+NOTHING, LARGEST, ONE = np.uint64(0), np.uint64(2**64 - 1), np.uint64(1)
 # The states that are tried: last changed here; there, with one of four values; missing.
 LOCAL, FIRST_VALUE, MISSING, STATES = 0, 1, 5, 6
 # Decisions on several operations as one number.
@@ -60,6 +60,8 @@ class Limits(NamedTuple):
 
     Attributes:
         newest: The newest epoch that a row can have been changed here in before the log starts, as a row stores it.
+        least: The least value of the resolve column, as data nodes order values.
+        greatest: Its greatest value, likewise.
         judged_by_epoch: Whether a decision can depend on that.
         role_matters: Whether a decision can depend on who changed it last, whatever the epoch.
         compares: Whether a decision can depend on the resolve column, of either applier.
@@ -69,6 +71,8 @@ class Limits(NamedTuple):
     """
 
     newest: UInt64
+    least: UInt64
+    greatest: UInt64
     judged_by_epoch: Bool
     role_matters: Bool
     compares: Bool
@@ -267,9 +271,11 @@ def _start_trials(tried, apply, here, table, limits, brought):
     tried[LOCAL]["possible"] = by_epoch or limits.role_matters[here, table]
     # These, and one between each two of them, represent all values that there are.
     tried[LOCAL]["assumed"], tried[MISSING]["assumed"] = NOTHING, NOTHING
-    tried[FIRST_VALUE]["assumed"], tried[FIRST_VALUE + 1]["assumed"] = NOTHING, brought
-    tried[FIRST_VALUE + 2]["assumed"] = brought + ONE if brought < HIGHEST else HIGHEST
-    tried[FIRST_VALUE + 3]["assumed"] = HIGHEST
+    least, greatest = limits.least[here, table], limits.greatest[here, table]
+    following = brought + ONE if brought < LARGEST else NOTHING
+    tried[FIRST_VALUE]["assumed"], tried[FIRST_VALUE + 1]["assumed"] = least, brought
+    tried[FIRST_VALUE + 2]["assumed"] = greatest if brought == greatest else following
+    tried[FIRST_VALUE + 3]["assumed"] = greatest
     for state in range(STATES):
         tried[state]["value"] = tried[state]["assumed"]
 

@@ -1,8 +1,8 @@
 """
 The decision on one operation: `conflict.rules.functions.judge` and the roles, compiled.
 
-Computes docs/functions.md, "The table". Property tests
-compare it with the scalar rules.
+Computes docs/functions.md, "The table". `tests/conflict/engine/columnar/test_decision_laws.py` compares it with the
+scalar rules, case by case.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from conflict.rules.decision import Cause, Verdict
+from conflict.rules.decision import in_node_order as order_of_nodes
 from conflict.rules.decision import is_delete_delete as both_deleted
 from conflict.rules.functions import Cell
 from conflict.rules.functions import reads_before as before_is_read
 from ndb_formats.columnar.kernel import inlined
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["decide_operation", "is_delete_delete", "needs_refresh", "reads_before"]
+__all__ = ["decide_operation", "in_node_order", "is_delete_delete", "needs_refresh", "reads_before"]
 
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
@@ -30,6 +31,7 @@ LESS, BY_EPOCH, LESS_IF_UNSEEN = int(Cell.LESS), int(Cell.BY_EPOCH), int(Cell.LE
 NOTHING = np.uint64(0)  # for a value that is not compared
 LOW_WORD = np.uint64(0xFFFFFFFF)
 is_delete_delete, reads_before = inlined(both_deleted), inlined(before_is_read)
+in_node_order = inlined(order_of_nodes)
 
 
 @inlined
@@ -46,11 +48,12 @@ def _wins(cell, brought, stored):
     """Whether the brought value wins against the stored one in a comparing cell."""
     if cell == EQUAL:
         return brought == stored
+    theirs, mine = in_node_order(brought), in_node_order(stored)
     if cell == GREATER:
-        return brought > stored
+        return theirs > mine
     if cell == AT_LEAST:
-        return brought >= stored
-    return brought < stored
+        return theirs >= mine
+    return theirs < mine
 
 
 @inlined

@@ -16,6 +16,7 @@ import attrs
 
 from conflict.engine.reference.keys import ForeignKeys, UniqueKeys
 from conflict.engine.reference.row_store import Row, RowKey, RowStore, change_copies, redefine, touched_keys
+from conflict.engine.reference.spelling import operations_of
 from conflict.history.model import Cluster
 from conflict.history.timeline import NO_FLAGS, DefinitionChange, EpochApply, RowChange, Transaction
 from conflict.results.model import ClusterResult, LastWrite, Outcome, OutcomePlace
@@ -291,12 +292,21 @@ class ReplayedCluster:
     def arriving(self, source: ReplayedCluster, epoch: int) -> list[LoggedChange]:
         """Return the operations of a foreign epoch that this cluster takes."""
         return [
-            entry
+            operation
             for entry in source.log.get(epoch, [])
             if isinstance(entry, LoggedChange)
             and self.takes(entry.server_id, source, epoch)
             and not self.cluster.drops(entry.change.table, source.name)
+            for operation in self._operations(entry)
         ]
+
+    def _operations(self, entry: LoggedChange) -> list[LoggedChange]:
+        """Return the operations as which its applier takes a change of a log."""
+        setup = self.setups.get(entry.change.table)
+        if setup is None or entry.change.operation is not Operation.UPDATE_ROW:
+            return [entry]
+        operations = list(operations_of(entry.change, setup.table))
+        return [entry] if len(operations) == 1 else [attrs.evolve(entry, change=each) for each in operations]
 
     def takes(self, server_id: int, source: ReplayedCluster, epoch: int) -> bool:
         """Whether its applier takes changes of a server from an epoch: not its own, if they are not compressed."""

@@ -21,6 +21,7 @@ from conflict.engine.reference.decide import (
     missing_image,
 )
 from conflict.engine.reference.row_store import CopyChanges, Row, RowKey, as_own_row, change_copies, copies_of
+from conflict.engine.reference.spelling import as_spelled_here
 from conflict.history.model import Cluster, ReturnedEpoch
 from conflict.history.run import fitted, misfit
 from conflict.history.timeline import NO_FLAGS, EpochApply, RowChange
@@ -286,8 +287,10 @@ class EpochPass:
 
     def _change_row(self, entry: LoggedChange, function: ConflictFunction | None) -> None:
         """Apply an operation to its row; the primary of NDB$EPOCH2 marks the row as reflected."""
-        change, cluster = entry.change, self.cluster
-        row = self.changed.setdefault(entry.row, ChangedRow(cluster.store.get(entry.row), change, entry.server_id))
+        cluster = self.cluster
+        stored = cluster.store.get(entry.row)
+        change = as_spelled_here(entry.change, stored, cluster.setups[entry.change.table].table)
+        row = self.changed.setdefault(entry.row, ChangedRow(stored, change, entry.server_id))
         reflects = function is not None and function.spec.uses_role and cluster.role is Role.PRIMARY
         row.change = change
         row.server_id = cluster.server_id if reflects else entry.server_id

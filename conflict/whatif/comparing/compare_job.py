@@ -82,9 +82,10 @@ def compare_settled(
         raise NotBuiltError(LINK_ACTS)
     subject = TrialSubject(run.manifest, run.numbers, run.clusters, _commit_times(run))
     trials = [subject.trial(pair) for pair in pairs]
-    if not run.part.starts_in_the_middle:
+    left_out = run.respelled if run.part.starts_in_the_middle else run.careful
+    if left_out is not None or not run.part.starts_in_the_middle:
         trials = [attrs.evolve(each, fault=each.fault or _fault_of_left_out(run, each)) for each in trials]
-        run = attrs.evolve(run, careful=None, left_out=run.careful, unlogged={})
+    run = attrs.evolve(run, careful=None, respelled=None, left_out=left_out, unlogged={})
     job = _Job(runner, run, applied, progress)
     return job.figures(trials)
 
@@ -122,6 +123,9 @@ def left_out_of(run: Run, resolved: ResolvedRun, common: ResolveRun) -> tuple[st
     if resolved.unlogged and not resolved.unlogged_followed:
         message = f"too many rows were changed without a log to follow them: {'; '.join(found)}"
         raise NotBuiltError(message)
+    if common.respelled is not None:
+        rows = counted(sum(map(len, common.respelled.keys.values())), "row")
+        found.append(f"{rows} with a key in several spellings: its changes can be applied as a delete and a write")
     return tuple(found)
 
 

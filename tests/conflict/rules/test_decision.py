@@ -50,6 +50,14 @@ def test_operations_have_the_numbers_of_an_exceptions_table():
             "the update was rejected: it brings 4, which does not win over the row's 5",
         ),
         (
+            Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT, 2**63, 1),
+            UPDATE,
+            (
+                "the update was rejected: it brings 9223372036854775808 (-9223372036854775808 to data nodes, whose "
+                "numbers are signed), which does not win over the row's 1"
+            ),
+        ),
+        (
             Decision(Verdict.REJECTED, Cause.TRANS_IN_CONFLICT),
             UPDATE,
             "the update was rejected: its transaction is in conflict",

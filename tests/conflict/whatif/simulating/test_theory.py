@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
+import attrs
 import pytest
 
 from conflict.whatif.simulating.kernels.world import Stamp
@@ -10,7 +14,7 @@ from conflict.whatif.simulating.report import figures_of, intervals_of
 from conflict.whatif.simulating.run import simulate
 from conflict.whatif.simulating.theory import _share, predictions
 
-UNIFORM = {
+UNIFORM: dict[str, Any] = {
     "seconds": 150,
     "tables": [{"name": "t", "recordcount": 500}],
     "clusters": {
@@ -35,6 +39,35 @@ def test_uniform_rows_are_in_conflict_as_often_as_the_closed_form_says(function:
     for each in found:
         assert each.expected > 50
         assert each.simulated == pytest.approx(each.expected, abs=4 * each.expected**0.5 + 0.03 * each.expected)
+
+
+def test_a_clock_that_is_ahead() -> None:
+    """Its cluster's changes win for as much longer: the other one's are in conflict more often, its own less often."""
+    clusters = {"A": {**UNIFORM["clusters"]["A"], "clock_skew_ms": 60}, "B": UNIFORM["clusters"]["B"]}
+    model = parse_model({**UNIFORM, "clusters": clusters, "function": "NDB$MAX(x)", "workload": WORKS[1]})
+    found = {each.applier: each for each in predictions(model, intervals_of([figures_of(simulate(model, 11))]))}
+    assert found["A"].expected > 2 * found["B"].expected > 100
+    for each in found.values():
+        assert each.simulated == pytest.approx(each.expected, abs=4 * each.expected**0.5 + 0.03 * each.expected)
+
+
+@pytest.mark.parametrize(
+    ("skews", "window"),
+    [((0, 0), 0.1), ((50_000, 0), 0.15), ((0, 50_000), 0.05), ((70_000, 50_000), 0.12), ((0, 200_000), 0.0)],
+)
+def test_the_window_of_clocks_that_differ(skews: tuple[int, int], window: float) -> None:
+    """
+    A change from there that takes 0.1 s loses to one that was made here up to that long before, by the clocks.
+
+    Worked out by hand: it is stamped t + skew there, and a change here at u with u + skew here. So it loses to those
+    with u of at least t + skew there - skew here, up to its arrival at t + 0.1.
+    """
+    model = parse_model({"function": "NDB$MAX(x)", "clusters": {"A": {}, "B": {}}})
+    here, there = (attrs.evolve(site, skew=skew) for site, skew in zip(model.sites, skews, strict=True))
+    function = next(iter(model.setups()["A"].values())).function
+    assert function is not None
+    share = _share(function, Stamp.CLOCK, here, there, (2.0, 3.0), (0.1, 9.0))
+    assert share == pytest.approx(1 - math.exp(-2.0 * window))
 
 
 def test_what_has_no_closed_form() -> None:
