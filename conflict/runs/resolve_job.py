@@ -127,19 +127,7 @@ def settle_history(
     if ends_apart(run):
         raise LeftToReferenceError(CareKind.ONE_SIDED_DEFINITION)
     common = run_of_part(run, history, out, part, options)
-    if log_part.starts_in_the_middle and common.linked.tables.any():
-        if common.needs_rounds:
-            raise LeftToReferenceError(CareKind.MIDDLE_LINKS)
-        common = attrs.evolve(common, careful=CarefulRows(common.linked.tables))
-    if common.filtered.any() and log_part.starts_in_the_middle:
-        raise LeftToReferenceError(CareKind.MIDDLE_FILTER)
-    if common.filtered.any():
-        careful = CarefulRows(common.filtered | common.linked.tables)
-        common = attrs.evolve(common, careful=careful)
-    if unlogged.are_followed:
-        careful = CarefulRows(np.zeros(len(common.numbers.tables), np.bool_), unlogged.keys)
-        careful = careful if common.careful is None else common.careful.joined(careful)
-        common = attrs.evolve(common, careful=careful, unlogged=unlogged.changes)
+    common = _with_careful_rows(common, unlogged)
     common = with_respelled(runner, common, progress)
     if common.respelled is not None and log_part.starts_in_the_middle and common.needs_rounds:
         raise LeftToReferenceError(CareKind.MIDDLE_RESPELLED)
@@ -159,6 +147,29 @@ def settle_history(
     if use_evidence:
         settled = _explained(settled, settling)
     return settled
+
+
+def _with_careful_rows(common: ResolveRun, unlogged: UnloggedRows) -> ResolveRun:
+    """
+    Return a run with the rows that the reference engine resolves: linked, filtered, or changed without a log.
+
+    Raises:
+        LeftToReferenceError: It has to resolve all rows.
+    """
+    linked, filtered = common.linked.tables, common.filtered
+    if common.part.starts_in_the_middle and linked.any():
+        if common.needs_rounds:
+            raise LeftToReferenceError(CareKind.MIDDLE_LINKS)
+        common = attrs.evolve(common, careful=CarefulRows(linked))
+    if filtered.any():
+        if common.part.starts_in_the_middle:
+            raise LeftToReferenceError(CareKind.MIDDLE_FILTER)
+        common = attrs.evolve(common, careful=CarefulRows(filtered | linked))
+    if unlogged.are_followed:
+        careful = CarefulRows(np.zeros(len(common.numbers.tables), np.bool_), unlogged.keys)
+        careful = careful if common.careful is None else common.careful.joined(careful)
+        common = attrs.evolve(common, careful=careful, unlogged=unlogged.changes)
+    return common
 
 
 def _settled(
