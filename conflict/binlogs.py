@@ -44,6 +44,7 @@ def decode(
     start_datetime: Moment | None = None,
     stop_datetime: Moment | None = None,
     server_id: str | int | Iterable[int] | None = None,
+    server_id_bits: int = 32,
     transaction: str | int | Iterable[int] | None = None,
     key: Mapping[str, object] | None = None,
 ) -> BinlogTable:
@@ -62,6 +63,7 @@ def decode(
             offset.
         stop_datetime: Moment to stop before.
         server_id: Changes first made there.
+        server_id_bits: The lowest bits of a server id that count (NDB's server_id_bits).
         transaction: This NDB transaction id.
         key: Values of columns.
 
@@ -81,6 +83,7 @@ def decode(
         start_time=start_datetime,
         stop_time=stop_datetime,
         server_ids=server_id or (),
+        server_id_bits=server_id_bits,
         transactions=transaction or (),
         key=key,
     )

@@ -85,6 +85,7 @@ class Selection:
         start_epoch: First NDB epoch.
         stop_epoch: Last NDB epoch; the log of a server stops after it.
         server_ids: Servers on which changes were first made; none means all.
+        server_id_bits: How many of the lowest bits of a server id are that of a server (``server_id_bits`` of NDB).
         transactions: Ids of NDB transactions; none means all.
         key: Names of columns and their values as text: rows in which an image has all of them are selected.
     """
@@ -98,6 +99,7 @@ class Selection:
     start_epoch: int = 0
     stop_epoch: int | None = None
     server_ids: frozenset[int] = frozenset()
+    server_id_bits: int = 32
     transactions: frozenset[int] = frozenset()
     key: tuple[tuple[str, str], ...] = ()
 

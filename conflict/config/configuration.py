@@ -120,6 +120,16 @@ class ClusterConfiguration:
         return {} if self.variables is None else self.variables
 
     @property
+    def server_id_bits(self) -> int:
+        """
+        How many of the lowest bits of a row event's server id are that of a server (``server_id_bits``, 7 to 32).
+
+        The others are the application's. Those of its first SQL node count: the manual has it the same on all servers.
+        """
+        given = self.given_variables.get("server_id_bits", "")
+        return int(given) if given.isdecimal() and 7 <= int(given) <= 32 else 32
+
+    @property
     def log(self) -> LoggingServer:
         """The SQL node whose log is read first."""
         return self.servers[0]

@@ -345,6 +345,7 @@ def read_binlog(
     start_time: Moment | None = None,
     stop_time: Moment | None = None,
     server_ids: str | int | Iterable[int] = (),
+    server_id_bits: int = 32,
     transactions: str | int | Iterable[int] = (),
     key: Mapping[str, object] | None = None,
     batch_rows: int = BATCH_ROWS,
@@ -366,6 +367,7 @@ def read_binlog(
         start_time: First moment, a datetime or a text such as ``2026-01-31 08:00:00+01:00``; UTC without an offset.
         stop_time: Moment to stop before; the log of each server stops for itself.
         server_ids: Servers on which the changes were first made; by default all.
+        server_id_bits: How many bits of a server id are that of a server; NDB leaves the others to applications.
         transactions: Ids of NDB transactions; by default all.
         key: Values of columns: rows in which an image has all of them are selected.
         batch_rows: Most rows of a batch when iterating.
@@ -383,6 +385,7 @@ def read_binlog(
         start_epoch=start_epoch,
         stop_epoch=stop_epoch,
         server_ids=frozenset(map(int, words_of(server_ids))),
+        server_id_bits=server_id_bits,
         transactions=frozenset(map(int, words_of(transactions))),
         key=tuple((name, str(value)) for name, value in (key or {}).items()),
     )

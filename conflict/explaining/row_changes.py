@@ -196,6 +196,7 @@ def _read(run: Run, cluster: ClusterConfiguration, wanted: WantedChanges, epochs
         wanted=lambda table, transaction: table in tables or transaction in wanted.transactions,
         databases=run.databases.of(cluster.name),
         statements=run.statements,
+        server_id_bits=cluster.server_id_bits,
         last=0 if before is None else before.last_epoch,
     )
     log, texts = RowLog(cluster.name, layouts=reader.layouts), _key_texts(run, reader)
@@ -246,7 +247,8 @@ def _segments(run: Run, cluster: ClusterConfiguration) -> Iterator[Segment]:
     """Yield the segments of what is read as the log of a cluster."""
     for piece in run.log_of(cluster):
         planned = plan_segments([piece.file], start=piece.start, stop=piece.stop, outline=run.outline_of)
-        yield from (attrs.evolve(each, server_id=piece.server_id) for each in planned.segments)
+        nodes = {"server_id": piece.server_id, "server_id_bits": cluster.server_id_bits}
+        yield from (attrs.evolve(each, **nodes) for each in planned.segments)
         if planned.error is not None:
             return
 

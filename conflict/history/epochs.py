@@ -149,6 +149,7 @@ class EpochReader:
         wanted: Tells from table and transaction id whether rows are wanted; None for all. Groups count all the same.
         databases: The names in `schema` of databases that have other ones in the log.
         statements: Where the statements of its sources stand in their logs.
+        server_id_bits: See `ClusterConfiguration.server_id_bits`.
     """
 
     server_id: int
@@ -162,6 +163,7 @@ class EpochReader:
     wanted: Callable[[str, int | None], bool] | None = None
     databases: Mapping[str, str] = attrs.field(factory=dict)
     statements: StatementPlaces = NO_STATEMENTS
+    server_id_bits: int = 32
     _last: int = 0
     _maps: dict[int, TableMap] = attrs.field(factory=dict)
     _open: _Open | None = None
@@ -309,12 +311,16 @@ class EpochReader:
                 moved_to=moved_to,
                 keyless=not table.primary_key,
             )
-            opened.rows.append((group, event.header.server_id, change))
+            opened.rows.append((group, self._author(event), change))
+
+    def _author(self, event: Event) -> int:
+        """Return the server that made the changes of a rows event."""
+        return event.header.server_id & (1 << self.server_id_bits) - 1
 
     def _part(self, event: Event, flags: ConflictFlag) -> GroupPart:
         if flags & ConflictFlag.REFRESH:
             return GroupPart.REFRESH
-        own = event.header.server_id == self.server_id and not flags & _CONSEQUENCE
+        own = self._author(event) == self.server_id and not flags & _CONSEQUENCE
         return GroupPart.OWN if own else GroupPart.ARRIVING
 
     def _identities(self, table: Table, before: RowImage | None, after: RowImage | None) -> tuple[bytes, bytes | None]:

@@ -101,6 +101,7 @@ def read_cluster(cluster: ClusterConfiguration, run: Run) -> ClusterReading:
         without_key=True,
         databases=run.databases.of(cluster.name),
         statements=run.statements,
+        server_id_bits=cluster.server_id_bits,
     )
     reading = ClusterReading(cluster, layouts=reader.layouts, changes=reader.changes)
     try:

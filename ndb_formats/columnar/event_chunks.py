@@ -101,6 +101,13 @@ class EventChunk:
         return stored_event(self.file, int(self.positions[number]), self.trailer)
 
 
+def with_server_bits(chunk: EventChunk, bits: int) -> EventChunk:
+    """Return a chunk whose server ids are their lowest `bits` bits alone: the others are the application's."""
+    if bits >= 32:
+        return chunk
+    return attrs.evolve(chunk, server_ids=chunk.server_ids & np.uint32((1 << bits) - 1))
+
+
 def read_chunks(
     path: str | Path, *, start: int, stop: int | None, verify: bool, events: int, span: int
 ) -> Iterator[EventChunk]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ndb_formats.binlog_reader import FIRST_POSITION, server_of
 from ndb_formats.columnar.batches import BlockReader, RowBatch
-from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
+from ndb_formats.columnar.event_chunks import EventChunk, read_chunks, with_server_bits
 from ndb_formats.columnar.event_index import EventIndex, index_parts, map_bytes
 from ndb_formats.columnar.records import value_texts
 from ndb_formats.columnar.row_walk import RowWalk
@@ -197,6 +197,7 @@ class SelectedPart:
         for chunk in read_chunks(
             self.file, start=self.start, stop=self.stop, verify=reading.verify, events=events, span=size
         ):
+            chunk = with_server_bits(chunk, selection.server_id_bits)  # noqa: PLW2901  # as it is to be read
             if len(chunk.stops):
                 reading.seen(self.file, int(chunk.stops[-1]))
             if selection.stop_time is not None and (chunk.timestamps >= selection.stop_time).any():

@@ -75,6 +75,7 @@ def decode(
         typer.Option(help="Rows with this key: 5, a=1 or 'a=1, b=two'; repeated: with all."),
     ] = None,
     server_id: Sequence[int] | None,
+    server_id_bits: int,
     transaction: Sequence[int] | None,
     start_epoch: int,
     stop_epoch: int | None,
@@ -109,6 +110,7 @@ def decode(
         start_epoch=start_epoch,
         stop_epoch=stop_epoch,
         server_ids=frozenset(server_id or ()),
+        server_id_bits=server_id_bits,
         transactions=frozenset(transaction or ()),
     )
     with opened_inputs(source.files) as inputs, _progress(inputs, shown=result_file is not None) as seen:

@@ -132,6 +132,8 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
             if cluster.name in run.pieces
             else _plan_files(run, cluster, held, segment_bytes, cuts)
         )
+        bits = cluster.server_id_bits
+        segments[cluster.name] = tuple(attrs.evolve(each, server_id_bits=bits) for each in segments[cluster.name])
     return Plan(
         buckets=buckets or (default_buckets(run) if held is None else _divided_buckets(held, segments)),
         clusters=run.links.server_ids,

@@ -29,7 +29,7 @@ from conflict.history.roles import mark_of
 from conflict.history.run import TableNumbers
 from conflict.history.shown_effects import Effect, sorted_texts, text_of_bitmaps
 from conflict.history.statement_places import NO_STATEMENTS, StatementPlaces
-from ndb_formats.columnar.event_chunks import read_chunks
+from ndb_formats.columnar.event_chunks import read_chunks, with_server_bits
 from ndb_formats.columnar.kernel import read_only
 from ndb_formats.columnar.kernels.keys import copy_rows, slice_offsets
 from ndb_formats.errors import FormatError
@@ -74,7 +74,7 @@ def read_columns(
             segment.file, start=segment.start, stop=segment.stop, verify=True, events=_CHUNK_EVENTS, span=_CHUNK_BYTES
         )
         for chunk in chunks:
-            walk.add(chunk)
+            walk.add(with_server_bits(chunk, segment.server_id_bits))
             error = chunk.error
     except FormatError:
         raise UnreadableError from None

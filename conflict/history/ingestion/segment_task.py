@@ -146,6 +146,7 @@ def _read_row_by_row(task: SegmentTask) -> SegmentContent:
         without_key=task.definitions is None,
         databases=task.databases,
         statements=task.statements,
+        server_id_bits=segment.server_id_bits,
     )
     builder = PartBuilder(task.numbers, task.buckets, task.files)
     summaries, error = [], None

@@ -52,6 +52,7 @@ class Segment:
         start: Position of its first event.
         stop: Position after its last event.
         server_id: Server id of the SQL node that wrote the file; 0 for that of the cluster.
+        server_id_bits: See `ClusterConfiguration.server_id_bits`.
     """
 
     number: int
@@ -59,6 +60,7 @@ class Segment:
     start: int
     stop: int
     server_id: int = 0
+    server_id_bits: int = 32
 
 
 @attrs.frozen
