@@ -139,6 +139,8 @@ def resolve(
             held.enter_context(only_writer(kept))
         work = held.enter_context(whole_or_not_at_all(target, replace=options.replace))
         resolved = resolve_from_holes(engine, run, work, progress, options)
+        if run_file.open_functions:
+            resolved = attrs.evolve(resolved, notes=(*resolved.notes, run_file.open_functions), functions_open=True)
         if choice.reason and not resolved.engine:
             resolved = attrs.evolve(resolved, engine=choice.engine, engine_reason=choice.reason)
         zeros = zero_counters(run.configuration.functions)

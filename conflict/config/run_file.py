@@ -140,6 +140,8 @@ class RunFile:
         schedule: The file's `schedule` table; empty if there is none.
         inputs: Every file that the run reads: the run file if there is one, the files that it names, and the binlogs.
         text: Its text; empty if it was made otherwise.
+        open_functions: Which conflict functions may have been in force besides those that were found by trial, as a
+            sentence; empty if none may, or they were given.
     """
 
     path: Path
@@ -147,6 +149,7 @@ class RunFile:
     schedule: Mapping[str, Any]
     inputs: tuple[Path, ...] = attrs.field(repr=False)
     text: str = attrs.field(default="", repr=False)
+    open_functions: str = attrs.field(default="", repr=False)
 
 
 def load_run_file(path: Path | str, *, binlogs: bool = True) -> RunFile:

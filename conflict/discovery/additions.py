@@ -14,6 +14,7 @@ from conflict.config.option_values import words_of
 from conflict.config.text_file import place_of
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import ConflictFunction
+from conflict.shown_text import listed
 
 __all__ = ["Additions", "ShownFunctions", "additions_of", "functions_by_table"]
 
@@ -94,3 +95,18 @@ class ShownFunctions:
     primary: str | None
     others: Mapping[str, Sequence[ConflictFunction | None]]
     sentences: tuple[str, ...]
+
+    @property
+    def doubt(self) -> str:
+        """What else may have been in force, and what it concerns, as a sentence; empty if nothing."""
+        named = {
+            table: listed(["none" if each is None else each.short for each in own], "or")
+            for table, own in sorted(self.others.items())
+        }
+        if not named:
+            return ""
+        return (
+            "Conflict functions were found by trial, and others fit what the binlogs show as well: "
+            f"{'; '.join(f'{others} on {table}' for table, others in named.items())}. Counters and causes are those "
+            "of the functions that were chosen; give those that were in force (--conflict-fn)"
+        )

@@ -90,7 +90,10 @@ def draft_run(given: Sequence[Path], additions: Additions, path: Path, find: Fin
     shown = find(parse_run_file(text.of(logged, None), path).configuration) if find is not None and unsaid else None
     if shown is not None:
         text = attrs.evolve(text, functions=shown.functions, primary=shown.primary, shown=shown)
-    return Draft(text.of(logged, path.parent), tuple(logs), parse_run_file(text.of(logged, None), path), shown)
+    drafted = parse_run_file(text.of(logged, None), path)
+    if shown is not None:
+        drafted = attrs.evolve(drafted, open_functions=shown.doubt)
+    return Draft(text.of(logged, path.parent), tuple(logs), drafted, shown)
 
 
 def _two_clusters(logs: Sequence[FoundLog]) -> list[FoundCluster]:

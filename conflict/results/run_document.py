@@ -140,7 +140,8 @@ class ResolvedRun:
         epochs_left_out: Per cluster, own epochs that build on epochs of the other one that are not there.
         settled: Questions that the binlogs leave open, with the answers that agree with what they show.
         likely_causes: Why the binlogs may contradict the result.
-        notes: What is to be said about the definitions of tables.
+        notes: What is to be said about the definitions of tables and their functions.
+        functions_open: Whether other conflict functions than those that were found by trial may have been in force.
         remarks: What the binlogs hold besides rows.
         starts: Per cluster, the first own epoch of its log, if its tables were not empty before.
         engine: The engine that resolved the run, if it was left open, or another one than was asked for.
@@ -172,6 +173,7 @@ class ResolvedRun:
     moves: ChannelMoves = attrs.field(factory=ChannelMoves)
     unlogged: Mapping[str, Sequence[UnloggedChange]] = attrs.field(factory=dict)
     unlogged_followed: bool = False
+    functions_open: bool = False
     crashes: Mapping[str, Sequence[Crash]] = attrs.field(factory=dict)
 
     @property

@@ -91,4 +91,5 @@ def code_of(resolved: ResolvedRun) -> ExitCode:
     if resolved.run.is_lossy:
         return ExitCode.CUT_SHORT
     warned = resolved.remarks or resolved.summary.schedule.skipped or resolved.passed_over or resolved.unlogged
+    warned = warned or resolved.functions_open
     return ExitCode.WARNED if warned else ExitCode.DONE

@@ -32,6 +32,7 @@ from ndb_formats.schema.tables import Table
 __all__ = ["find_functions"]
 
 SIZES = (1 << 19, 1 << 21)  # bytes of each log
+_REFERENCE_SIZE = 1 << 17  # the same, where the reference engine tries functions
 _FEW_TABLES = 8  # each of so many is tried without a function, even if all fits
 _EXPLAINED = 20  # functions explain what differs without them if one in so many does with them, at most
 
@@ -73,13 +74,16 @@ class _Found:
             tables.setdefault(function.short, []).append(table)
         found = "; ".join(f"{function} on {listed(own)}" for function, own in tables.items())
         judging = "" if primary is None else f", with {primary} as the primary"
+        return f"Conflict functions, found by trial: {found}{judging}.", self._evidence, *self._open
+
+    @property
+    def _evidence(self) -> str:
+        """What shows it, as a sentence."""
+        if not self.chosen.compared:
+            return f"The marks of rows alone show it: {self.where} hold no other row change by an applier to compare."
         return (
-            f"Conflict functions, found by trial: {found}{judging}.",
-            (
-                f"In {self.where}, {self.chosen.wrong:,} of {self.chosen.compared:,} row changes by appliers differ "
-                f"from what these functions do, and {self.plain.wrong:,} from what none do."
-            ),
-            *self._open,
+            f"In {self.where}, {self.chosen.wrong:,} of {self.chosen.compared:,} row changes by appliers differ "
+            f"from what these functions do, and {self.plain.wrong:,} from what none do."
         )
 
     @property
@@ -111,14 +115,28 @@ def find_functions(configuration: Configuration, progress: StageProgress = no_pr
                 trials = Trials(with_log_starts(configuration, size, folder), str(folder))
             except FormatError:
                 break  # who reads the rows says why
-            whole = _longest(configuration) <= size
-            where = "the binlogs" if whole else f"the first {size / 2**20:g} MiB of each log"
-            search = _Search(trials, where, found)
+            search = _Search(trials, _part(configuration, size), found)
             found = found if search.confirms else search.found or found
-            if whole or (found is None and search.is_unexplained):
+            if found is None and trials.left_some:
+                found = _by_reference(configuration, Path(scratch) / "reference")
+                break
+            if _longest(configuration) <= size or (found is None and search.is_unexplained):
                 break
     progress("finding functions", len(SIZES), len(SIZES))
     return None if found is None else found.shown
+
+
+def _by_reference(configuration: Configuration, folder: Path) -> _Found | None:
+    """Return what the reference engine finds, on the little that it can try in a few seconds."""
+    folder.mkdir()
+    starts = with_log_starts(configuration, _REFERENCE_SIZE, folder)
+    trials = Trials(starts, str(folder), by_reference=True)
+    return _Search(trials, _part(configuration, _REFERENCE_SIZE), None).found
+
+
+def _part(configuration: Configuration, size: int) -> str:
+    """Return which part of the logs their first bytes are, in words."""
+    return "the binlogs" if _longest(configuration) <= size else f"the first {size >> 10:,} KiB of each log"
 
 
 def _longest(configuration: Configuration) -> int:
@@ -173,7 +191,7 @@ class _Search:
     def _by_epoch(self, plain: Trial) -> tuple[Trial, Others]:
         """Return the best trial of functions by epoch, which is that without any where none fits, and others."""
         tried = [trial for each in self._assignments(plain) for trial in self._with_fewer_tables(each)]
-        best = min(tried, key=lambda each: (each.wrong, each.stops), default=plain)
+        best = min(tried, key=lambda each: (each.wrong, each.stops, each.under_way), default=plain)
         if best.wrong * _EXPLAINED > sum(plain.differing.get(each, 0) for each in self._touched(plain, best)):
             return plain, {}
         same = [each.assignment.functions for each in tried if each.wrong == best.wrong]
@@ -236,14 +254,19 @@ class _Search:
         unknown = {table: _others_like(own) for table, own in counts.items() if table not in known}
         for table, own in self._counts(base, unknown).items():
             counts[table].update(own)
+        least = {table: min(own.values())[0] for table, own in counts.items() if own}
         fitting = {
-            table: [function for function, count in own.items() if count == min(own.values())]
-            for table, own in counts.items()
-            if own and min(own.values()) * _EXPLAINED <= base.differing[table]
+            table: {function: under_way for function, (wrong, under_way) in counts[table].items() if wrong == count}
+            for table, count in least.items()
+            if count * _EXPLAINED <= base.differing[table]
         }
         tables = Counter(function.spec for own in fitting.values() for function in own)
-        # Of several that fit, a table has the one that fits most tables.
-        ordered = {table: sorted(own, key=lambda each: -tables[each.spec]) for table, own in fitting.items()}
+        # Of several that fit, a table has the one that leaves fewest changes unexplained, as if they had not been
+        # applied yet, and of these the one that fits most tables.
+        ordered = {
+            table: sorted(own, key=lambda each: (own[each], -tables[each.spec]))  # it is used up here
+            for table, own in fitting.items()
+        }
         best = self._trials.run(_with(base, {table: own[0] for table, own in ordered.items()})) if fitting else None
         return (base, {}) if best is None else (best, {table: own[1:] for table, own in ordered.items() if own[1:]})
 
@@ -257,15 +280,19 @@ class _Search:
 
     def _counts(
         self, base: Trial, candidates: Mapping[str, Sequence[ConflictFunction]]
-    ) -> dict[str, dict[ConflictFunction, int]]:
-        """Return, by table and candidate, how many row changes differ; the candidates of all tables take turns."""
-        counts: dict[str, dict[ConflictFunction, int]] = {table: {} for table in candidates}
+    ) -> dict[str, dict[ConflictFunction, tuple[int, int]]]:
+        """
+        Return, by table and candidate, how many row changes differ, and how many are taken to be under way.
+
+        The candidates of all tables take turns, so the latter are those of all tables together.
+        """
+        counts: dict[str, dict[ConflictFunction, tuple[int, int]]] = {table: {} for table in candidates}
         for number in range(max(map(len, candidates.values()), default=0)):
             tried = {table: own[number] for table, own in candidates.items() if number < len(own)}
             trial = self._trials.run(_with(base, tried))
             for table, function in tried.items():
                 if trial is not None:
-                    counts[table][function] = trial.differing.get(table, 0)
+                    counts[table][function] = trial.differing.get(table, 0), trial.under_way
         return counts
 
 
@@ -281,9 +308,9 @@ def _leading(base: Trial, tables: Sequence[Table]) -> Iterator[tuple[str, list[C
             yield table.full_name, [ConflictFunction(spec, column) for spec in _LEADING for column in columns]
 
 
-def _others_like(counts: Mapping[ConflictFunction, int]) -> list[ConflictFunction]:
+def _others_like(counts: Mapping[ConflictFunction, tuple[int, int]]) -> list[ConflictFunction]:
     """Return the other functions, of the columns of which the fewest row changes differ."""
-    of_max = {function: count for function, count in counts.items() if function.spec is _LEADING[0]}
+    of_max = {function: wrong for function, (wrong, _) in counts.items() if function.spec is _LEADING[0]}
     columns = [function.column for function, count in of_max.items() if count == min(of_max.values())]
     return [ConflictFunction(spec, column) for column in columns for spec in _BY_COLUMN if spec not in _LEADING]
 

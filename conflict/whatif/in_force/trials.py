@@ -17,14 +17,16 @@ from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
 from conflict.history.grid.memory_folder import MemoryFolder
+from conflict.history.run import Run
 from conflict.history.shown_effects import Effect
 from conflict.results.careful import LeftToReferenceError
 from conflict.results.layout import ResultOptions
-from conflict.results.summary import RunSummary
+from conflict.results.run_document import ResolvedRun
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.runs.columnar_run import settle_run
 from conflict.runs.ingest_job import ingest
+from conflict.runs.reference_run import run_in_memory
 from conflict.runs.runner import in_threads
 from ndb_formats.errors import FormatError
 from ndb_formats.schema.tables import Table
@@ -82,6 +84,7 @@ class Trial:
         differing: By table, how many of these differ.
         refreshed: By cluster, tables of which its binlog shows refreshed rows that were not derived.
         stops: Whether an applier stops.
+        under_way: Row changes that appliers had not reached when the logs end, by what was tried.
     """
 
     assignment: Assignment
@@ -89,10 +92,12 @@ class Trial:
     differing: Mapping[str, int]
     refreshed: Mapping[str, frozenset[str]]
     stops: bool
+    under_way: int = 0
 
     @classmethod
-    def of(cls, assignment: Assignment, summary: RunSummary) -> Trial:
+    def of(cls, assignment: Assignment, resolved: ResolvedRun) -> Trial:
         """Return it, of the figures of its result."""
+        summary = resolved.summary
         differing: dict[str, int] = {}
         refreshed: dict[str, frozenset[str]] = {}
         for name, tables in summary.contradictions.items():
@@ -101,7 +106,8 @@ class Trial:
             refreshed[name] = frozenset(
                 table for table, kinds in tables.items() if any(each.endswith(_REFRESHED) for each in kinds)
             )
-        return cls(assignment, summary.compared, differing, refreshed, bool(summary.stops))
+        under_way = sum(each.changes for each in resolved.under_way)
+        return cls(assignment, summary.compared, differing, refreshed, bool(summary.stops), under_way)
 
     @property
     def wrong(self) -> int:
@@ -116,10 +122,12 @@ class Trials:
     Args:
         configuration: The logs, and how tables are logged.
         folder: Where what is read of them goes, as far as it does not fit in memory.
+        by_reference: Whether the reference engine tries what the columnar one cannot, change by change.
     """
 
-    def __init__(self, configuration: Configuration, folder: str) -> None:
-        self._configuration, self._folder = configuration, folder
+    def __init__(self, configuration: Configuration, folder: str, *, by_reference: bool = False) -> None:
+        self._configuration, self._folder, self._by_reference = configuration, folder, by_reference
+        self.left_some = False  # whether something was not tried because only the reference engine can
         self._read: dict[frozenset[tuple[str, str]], tuple[Folder, Manifest]] = {}
         self.tables: tuple[Table, ...] = ()  # as the logs name them, once something was tried
 
@@ -136,11 +144,25 @@ class Trials:
             if columns not in self._read:
                 history = MemoryFolder.at(f"{self._folder}/history-{len(self._read)}")
                 self._read[columns] = history, ingest(in_threads, run, history).manifest
-            with tempfile.TemporaryDirectory(dir=self._folder) as out:
-                read = self._read[columns]
-                resolved, _ = settle_run(in_threads, run, read, Folder(out), no_progress, _FIGURES_ALONE)
-            return Trial.of(assignment, resolved.summary)
+            return Trial.of(assignment, self._resolved(run, self._read[columns]))
         return None
+
+    def _resolved(self, run: Run, read: tuple[Folder, Manifest]) -> ResolvedRun:
+        """
+        Return the result of a run.
+
+        Raises:
+            LeftToReferenceError: Only the reference engine can resolve it, and it is not to.
+        """
+        try:
+            with tempfile.TemporaryDirectory(dir=self._folder) as out:
+                return settle_run(in_threads, run, read, Folder(out), no_progress, _FIGURES_ALONE)[0]
+        except LeftToReferenceError:
+            self.left_some = True
+            if not self._by_reference:
+                raise
+        with tempfile.TemporaryDirectory(dir=self._folder) as out:
+            return run_in_memory(run, Folder(out))[0]
 
     @property
     def marks(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
