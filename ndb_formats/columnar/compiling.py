@@ -78,10 +78,9 @@ def _can_be_found(kernel: Any) -> bool:
 def _types_of(arguments: tuple[Any, ...]) -> bytes:
     """Return the types that numba gives arguments, for another process."""
     numba_is_used()
-    from numba.core.serialize import dumps  # noqa: PLC0415  # small work does without
-    from numba.core.typing.typeof import Purpose, typeof  # noqa: PLC0415
-
-    types: bytes = dumps(tuple(typeof(each, Purpose.argument) for each in arguments))
+    serialize: Any = import_module("numba.core.serialize")  # numba gives its functions no types
+    typing: Any = import_module("numba.core.typing.typeof")
+    types: bytes = serialize.dumps(tuple(typing.typeof(each, typing.Purpose.argument) for each in arguments))
     return types
 
 

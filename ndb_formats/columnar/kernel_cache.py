@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,24 +30,20 @@ class KernelCache:
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return what was compiled for a signature; None if there is nothing, or nothing that can be read."""
-        from numba.core.compiler import CompileResult  # noqa: PLC0415  # interpreted kernels do without numba
-
         target.refresh()
         content = self._files.read(_key(signature, target.codegen()))
         if content is None:
             return None
         try:
-            made = CompileResult._rebuild(target, *pickle.loads(content))  # noqa: SLF001  # as numba's own cache does
+            made = _numba("core.compiler").CompileResult._rebuild(target, *pickle.loads(content))  # noqa: SLF001  # as numba's own cache does
         except Exception:  # noqa: BLE001  # of a damaged file pickle raises anything, and whatever it is, it is of no use
             return None
         return made if made.signature.args == _arguments(signature) else None
 
     def save_overload(self, signature: Any, made: Any) -> None:
         """Keep what was compiled for a signature."""
-        from numba.core.serialize import dumps  # noqa: PLC0415
-
         if not made.library.has_dynamic_globals:
-            self._files.write(_key(signature, made.codegen), dumps(made._reduce()))  # noqa: SLF001
+            self._files.write(_key(signature, made.codegen), _numba("core.serialize").dumps(made._reduce()))  # noqa: SLF001
 
     def enable(self) -> None:
         """Do nothing; it is never disabled."""
@@ -66,16 +63,17 @@ def _key(signature: Any, codegen: Any) -> str:
 
 
 def _arguments(signature: Any) -> tuple[Any, ...]:
-    from numba.core.sigutils import normalize_signature  # noqa: PLC0415
-
-    return tuple(normalize_signature(signature)[0])
+    return tuple(_numba("core.sigutils").normalize_signature(signature)[0])
 
 
 def _text_of(kind: Any) -> str:
     """Return a type, and the fields of named tuples in it: compiled code knows them by their places alone."""
-    from numba.core.types import BaseTuple  # noqa: PLC0415
-
-    if not isinstance(kind, BaseTuple):
+    if not isinstance(kind, _numba("core.types").BaseTuple):
         return str(kind)
     made, fields = getattr(kind, "instance_class", tuple), getattr(kind, "fields", ())
     return f"{made.__module__}.{made.__qualname__}{fields!r}({', '.join(map(_text_of, kind))})"
+
+
+def _numba(module: str) -> Any:
+    """Return a module of numba, which interpreted kernels do without, and which gives its functions no types."""
+    return import_module(f"numba.{module}")

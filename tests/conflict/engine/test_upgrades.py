@@ -9,7 +9,7 @@ from pathlib import Path
 import numba
 import pytest
 
-from tests.layers import ROOT, modules
+from tests.layers import ROOT
 
 COMPARISON = 'mine["local"] and epoch {} max_replicated'
 # The kernel that decides is compiled, the others would take minutes.
@@ -33,11 +33,8 @@ def wheel(folder: Path, comparison: str) -> Path:
     folder.mkdir()
     path = folder / "ndb_conflict-0.1.0-py3-none-any.whl"
     info = "ndb_conflict-0.1.0.dist-info"
-    demo = [each for each in (ROOT / "conflict" / "demo").iterdir() if each.is_file()]
-    files = {
-        f"{each.relative_to(ROOT)}": each.read_bytes() for name in ("conflict", "ndb_formats") for each in modules(name)
-    }
-    files |= {f"{each.relative_to(ROOT)}": each.read_bytes() for each in demo}
+    every = [each for name in ("conflict", "ndb_formats") for each in (ROOT / name).rglob("*") if each.is_file()]
+    files = {f"{each.relative_to(ROOT)}": each.read_bytes() for each in every if "__pycache__" not in each.parts}
     rules, old = "conflict/engine/kernels/rules.py", COMPARISON.format(">").encode()
     assert files[rules].count(old) == 1
     files[rules] = files[rules].replace(old, COMPARISON.format(comparison).encode())
