@@ -1,10 +1,11 @@
 """
 Where compiled kernels are kept.
 
-numba keeps them beside the source. Where that cannot be written, as in an installation of another user, they are kept
-in a folder of this user: below XDG_CACHE_HOME or HOME, else below the folder for temporary files. It begins with links
-to what the owner of the installation has compiled. What is compiled is code, so no folder is used into which another
-user could write. The variable NUMBA_CACHE_DIR takes the place of all of this.
+They are kept beside the source. Where that cannot be written, as in an installation of another user, they are kept in a
+folder of this user: below XDG_CACHE_HOME or HOME, else below the folder for temporary files. It begins with links to
+what the owner of the installation has compiled. Those of a package in an archive, as `spark-submit --py-files` sends
+one, are kept in a folder of this user too. What is compiled is code, so no folder is used into which another user could
+write. The variable NUMBA_CACHE_DIR takes the place of all of this.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 _OPTION = "NUMBA_CACHE_DIR"
 _NAME = "ndb-conflict-kernels"
+_OLD_STAMPS = 2  # of a kernel, which are left
 _packages: list[Path] = []
 _state: dict[str, Any] = {"lasting": True, "place": None}
 
@@ -49,7 +51,7 @@ def provide_cache(package: Path) -> None:
     if package not in _packages:
         _packages.append(package)
     if archive_of(package) is not None:
-        return  # see `ndb_formats.sent_kernels`
+        return  # see `cache_folder`
     given = os.environ.get(_OPTION)
     if given and given != _state["place"] and can_be_written(Path(given)):
         return
@@ -57,13 +59,8 @@ def provide_cache(package: Path) -> None:
         return
     place = _place_of_this_user() or _place_of_this_process()
     if place is None:
-        _only_read()
-        return
+        return  # what the owner compiled is read, and what this process compiles stays in its memory
     os.environ[_OPTION] = _state["place"] = place
-    # numba may have looked at the variable already; where it is not loaded, this costs nothing
-    numba: Any = sys.modules.get("numba")
-    if numba is not None:
-        numba.config.reload_config()
 
 
 def _kernel_folders() -> Iterator[Path]:
@@ -71,17 +68,76 @@ def _kernel_folders() -> Iterator[Path]:
         yield from package.glob("**/kernels")
 
 
-def cache_folder(source: Path) -> Path:
-    """Return the folder in which numba keeps what it compiled of a source file; it need not be there."""
+def cache_folder(source: Path) -> Path | None:
+    """Return the folder for what is compiled of a source file; it need not be there. None without one."""
+    archive = archive_of(source)
+    if archive is not None:  # which is at another place in each application
+        place = lasting_folder()
+        return None if place is None else place / "_".join(("sent", *source.relative_to(archive).parent.parts))
+    if source.suffix != ".py":  # of a function that was typed in
+        return None
     place = kernels_place()
-    if place is None:
-        return source.parent / "__pycache__"
-    return place / _subfolder(source.parent)
+    return source.parent / "__pycache__" if place is None else place / _subfolder(source.parent)
 
 
 def _subfolder(folder: Path) -> str:
-    """Return the name that `get_suitable_cache_subpath` of numba.core.caching gives a folder of sources."""
     return f"{folder.name}_{hashlib.sha1(str(folder).encode(), usedforsecurity=False).hexdigest()}"
+
+
+class KernelFiles:
+    """
+    What is compiled of one kernel, with one stamp: a file for each kind of arguments.
+
+    Files with other stamps are of other releases, or of the source as it was; the newest of them are left for the way
+    back, and for others who use the folder.
+    """
+
+    def __init__(self, source: Path, name: str, stamp: str) -> None:
+        self.folder = cache_folder(source)
+        self._every = f"{name}-"
+        self._begin, self._end = f"{name}-{stamp}.", f".py{sys.version_info.major}{sys.version_info.minor}.nbc"
+
+    def are_there(self) -> bool:
+        """Return whether there is any."""
+        return any(each.startswith(self._begin) and each.endswith(self._end) for each in self._names())
+
+    def read(self, key: str) -> bytes | None:
+        """Return the content of a file; None if it is not there."""
+        with suppress(OSError):
+            return None if self.folder is None else (self.folder / f"{self._begin}{key}{self._end}").read_bytes()
+        return None
+
+    def write(self, key: str, content: bytes) -> None:
+        """Write a file as a whole, and remove old ones; where that is not possible, nothing is kept."""
+        if self.folder is None:
+            return
+        with suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            path = self.folder / f"{self._begin}{key}{self._end}"
+            beside = path.with_suffix(f".{uuid4().hex}")
+            try:
+                beside.write_bytes(content)
+                beside.replace(path)
+            finally:
+                beside.unlink(missing_ok=True)
+            self._remove_old(self.folder)
+
+    def _names(self) -> list[str]:
+        try:
+            return [] if self.folder is None else os.listdir(self.folder)  # noqa: PTH208  # names are enough
+        except OSError:
+            return []
+
+    def _remove_old(self, folder: Path) -> None:
+        """Remove what this Python compiled of the kernel with other stamps, but the newest."""
+        others: dict[str, list[Path]] = {}
+        for name in self._names():
+            if name.startswith(self._every) and not name.startswith(self._begin) and self._end[:-4] in name:
+                others.setdefault(name.removeprefix(self._every).partition(".")[0], []).append(folder / name)
+        newest = {stamp: max(each.lstat().st_mtime_ns for each in files) for stamp, files in others.items()}
+        for stamp in sorted(others, key=newest.__getitem__)[:-_OLD_STAMPS]:
+            for each in others[stamp]:
+                each.unlink(missing_ok=True)
 
 
 def can_be_written(place: Path) -> bool:
@@ -151,7 +207,7 @@ def _begun(place: Path) -> Path:
 
     When more is compiled there, another folder is begun, so that no link ever changes what it means.
     """
-    every = sorted(each for folder in _kernel_folders() for each in folder.glob("__pycache__/*.nb[ci]"))
+    every = sorted(each for folder in _kernel_folders() for each in folder.glob("__pycache__/*.nbc"))
     compiled = [each for each in every if os.access(each, os.R_OK)]
     installation = _digest(map(str, _packages))
     folder = place / f"{installation}-{_digest(f'{each} {each.stat().st_mtime_ns}' for each in compiled)}"
@@ -187,10 +243,3 @@ def _place_of_this_process() -> str | None:
     owner = os.getpid()
     atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
     return folder
-
-
-def _only_read() -> None:
-    """Make numba load what is compiled beside the source, and keep in memory what it compiles itself."""
-    caching: Any = import_module("numba.core.caching")
-    caching._CacheLocator.ensure_cache_path = lambda _: None  # noqa: SLF001  # there is no other way to say it
-    caching.Cache.save_overload = lambda *_: None

@@ -2,9 +2,12 @@
 Kernels: loops over arrays that numba compiles, or that Python runs as they are written.
 
 To compile all kernels takes the better part of a minute, once a machine and version. A small log does not pay for
-that. So a kernel runs *interpreted* while all that its process was asked to do is small and numba's cache does not
-have the kernel yet; its results are the same. To load numba and compiled kernels takes most of a second; what is tiny
-does not pay for that either. numba is not even imported then.
+that. So a kernel runs *interpreted* while all that its process was asked to do is small and it is not compiled yet; its
+results are the same. If that takes more than a few seconds after all, it is compiled beside the process; see
+`ndb_formats.columnar.compiling`. To load numba and compiled kernels takes most of a second; what is tiny does not pay
+for that either. numba is not even imported then.
+
+What is compiled is kept by what it was compiled from; see `ndb_formats.columnar.kernel_stamp`.
 
 A kernel calls other kernels by their names. What runs is a copy of its function, with the names bound to functions of
 the same kind: numba's dispatchers, or plain Python functions.
@@ -19,27 +22,28 @@ Python and numpy count differently from numba in three ways, which kernels avoid
 
 from __future__ import annotations
 
-import pickle
-import sys
 import threading
 from collections.abc import Callable
 from enum import Enum, IntEnum, auto
+from functools import cached_property
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, thread_time
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ndb_formats.columnar.kernel_mode import Mode, Process, stay_interpreted
-from ndb_formats.compiled_cache import archive_of, cache_folder
-from ndb_formats.sent_kernels import keep_by_content
+from ndb_formats.columnar.compiling import compile_beside
+from ndb_formats.columnar.kernel_cache import KernelCache, files_of
+from ndb_formats.columnar.kernel_mode import Mode, Process, numba_is_used, pays_to_compile, stay_interpreted
+from ndb_formats.columnar.kernel_stamp import stamp_of
+from ndb_formats.compiled_cache import KernelFiles
 
 _ALL_BITS = (1 << 64) - 1
 # Entrances of compiled functions that nobody uses; those of a function with many arguments take long to compile.
-_NO_C: dict[str, Any] = {"no_cfunc_wrapper": True}
-_NO_PYTHON: dict[str, Any] = {"no_cpython_wrapper": True}
+_NO_C, _NO_PYTHON = {"no_cfunc_wrapper": True}, {"no_cpython_wrapper": True}
+_SECONDS_BETWEEN_LOOKS = 0.2  # for what another process compiled
 _making = threading.RLock()
 _linked: dict[tuple[int, Mode], dict[str, Any]] = {}
 
@@ -52,6 +56,14 @@ class Use(Enum):
     INLINED = auto()
 
 
+# What numba is told of each.
+_OPTIONS: dict[Use, dict[str, Any]] = {
+    Use.CALLED: {"nogil": True, **_NO_C},
+    Use.PART: {**_NO_C, **_NO_PYTHON},
+    Use.INLINED: {"inline": "always"},
+}
+
+
 class Kernel:
     """
     A function over arrays, compiled or interpreted.
@@ -61,15 +73,27 @@ class Kernel:
         use: Who calls it.
         instead: What runs in its place where kernels are interpreted.
         python_values: Whether it has Python's values there; see `with_python_values`.
+        seconds: How long it ran interpreted so far, in this process.
     """
 
     def __init__(self, function: Any, use: Use) -> None:
         self.function, self.use = function, use
         self.instead: Callable[..., Any] | None = None
-        self.python_values = False
+        self.python_values, self.seconds = False, 0.0
         self.__doc__, self.__name__, self.__module__ = function.__doc__, function.__name__, function.__module__
         self._forms: dict[Mode, Callable[..., Any]] = {}
         self._compiled_entry: Callable[..., Any] | None = None
+        self._looked = float("-inf")
+
+    @property
+    def made_of(self) -> Any:
+        """The function that says what its compiled form is."""
+        return self.function
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What numba is told of it."""
+        return _OPTIONS[self.use]
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the kernel as its process does; called from Python, not from another kernel."""
@@ -78,7 +102,7 @@ class Kernel:
         compiled = self._compiled_entry
         if compiled is not None:
             return compiled(*arguments)
-        if Process.mode is Mode.INTERPRETED and (stay_interpreted() or not self._is_cached()):
+        if Process.mode is Mode.INTERPRETED and not self._is_ready(arguments):
             return self._interpreted(*map(_as_numba_takes, arguments))
         self._compiled_entry = self.form(Mode.COMPILED)
         return self._compiled_entry(*arguments)
@@ -87,10 +111,11 @@ class Kernel:
         records: dict[int, _Records] = {}
         if self.python_values:
             arguments = _python_values(arguments, records)
-        began = perf_counter()
+        began = thread_time()
         with np.errstate(over=Process.overflow):
             result = _plain(self.form(Mode.INTERPRETED)(*arguments))
-        Process.seconds += perf_counter() - began
+        took = thread_time() - began
+        Process.seconds, self.seconds = Process.seconds + took, self.seconds + took
         for each in records.values():
             each.write_back()
         return result
@@ -109,43 +134,32 @@ class Kernel:
         return self._forms[mode]
 
     def _compiled(self, function: FunctionType) -> Any:
+        numba_is_used()
         from numba import njit  # noqa: PLC0415  # which takes half a second, and small work does without
 
-        while Process.loading:
-            Process.loading.pop()()
-        if archive_of(Path(function.__code__.co_filename)) is not None:
-            keep_by_content()
+        made = njit(**self.options)(function)
         if self.use is Use.CALLED:
-            self._forget_what_moved()
-            return njit(cache=True, nogil=True, **_NO_C)(function)
-        return njit(inline="always")(function) if self.use is Use.INLINED else njit(**_NO_C, **_NO_PYTHON)(function)
+            made._cache = KernelCache(self.files)  # noqa: SLF001  # numba's own knows of no code but the function's
+        return made
 
-    def _is_cached(self) -> bool:
-        """Return whether numba's cache has the kernel, compiled since its source was last changed."""
-        source = Path(self.function.__code__.co_filename)
-        try:
-            return self._index().stat().st_mtime >= source.stat().st_mtime
-        except OSError:
+    def _is_ready(self, arguments: tuple[Any, ...]) -> bool:
+        """Return whether the kernel runs compiled from now on: it is there, or it pays to compile it here."""
+        if stay_interpreted():
             return False
+        return self.is_kept() or (pays_to_compile(self.seconds) and not compile_beside(self, arguments))
 
-    def _index(self) -> Path:
-        """Return the file in which numba lists what it has compiled of the kernel; it need not be there."""
-        code = self.function.__code__
-        source = Path(code.co_filename)
-        stem = f"{source.stem}.{self.function.__qualname__}-{code.co_firstlineno}"
-        name = f"{stem}.py{sys.version_info.major}{sys.version_info.minor}{getattr(sys, 'abiflags', '')}.nbi"
-        return cache_folder(source) / name
+    @cached_property
+    def files(self) -> KernelFiles:
+        """What is kept of it."""
+        return files_of(Path(self.function.__code__.co_filename), self.function.__qualname__, stamp_of(self))
 
-    def _forget_what_moved(self) -> None:
-        """Remove the list if a class in it is not where it was, as after an upgrade: numba would fail to read it."""
-        try:
-            with self._index().open("rb") as file:
-                pickle.load(file)  # numba's version
-                pickle.load(file)
-        except OSError:
-            return
-        except Exception:  # noqa: BLE001  # pickle raises anything, and whatever it is, the list is of no use
-            self._index().unlink(missing_ok=True)
+    def is_kept(self) -> bool:
+        """Return whether it was compiled before, for any arguments; an answer may be a moment old."""
+        if perf_counter() - self._looked < _SECONDS_BETWEEN_LOOKS:
+            return False
+        kept = self.files.are_there()
+        self._looked = float("-inf") if kept else perf_counter()
+        return kept
 
 
 def kernel(function: Callable[..., Any]) -> Any:

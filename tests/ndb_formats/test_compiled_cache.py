@@ -11,7 +11,11 @@ from numba.core.event import start_event
 from conflict.cli import common
 from ndb_formats import compiled_cache
 
-KERNEL = "from numba import njit\n\n@njit(cache=True)\ndef next_of(number):\n    return number + 1\n"
+KERNEL = (
+    "from ndb_formats.columnar.kernel import kernel\n\n@kernel\ndef next_of(number):\n    return number + 1\n"
+    "def hits():\n    return sum(next_of._compiled_entry.stats.cache_hits.values())\n"
+)
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -51,8 +55,8 @@ def not_writable(unset: pytest.MonkeyPatch, *folders: Path) -> None:
 
 def called(package: Path, cache: str | None) -> str:
     """Call the kernel in a new process; return what numba says of its cache."""
-    code = "import counting; print(counting.next_of(1), sum(counting.next_of.stats.cache_hits.values()))"
-    environment = {**os.environ, "PYTHONPATH": str(package / "part" / "kernels")}
+    code = "import counting; print(counting.next_of(1), counting.hits())"
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{package / 'part' / 'kernels'}"}
     environment.pop("NUMBA_CACHE_DIR", None)
     if cache is not None:
         environment["NUMBA_CACHE_DIR"] = cache
@@ -160,9 +164,9 @@ def test_nothing_can_be_written(compiled: bool, tmp_path: Path, package: Path):
         "from ndb_formats import compiled_cache\n"
         f"compiled_cache.provide_cache(Path({str(package)!r}))\n"
         "import counting\n"
-        "print(counting.next_of(1), sum(counting.next_of.stats.cache_hits.values()), compiled_cache.is_lasting())\n"
+        "print(counting.next_of(1), counting.hits(), compiled_cache.is_lasting())\n"
     )
-    path = f"{Path(__file__).parents[2]}:{package / 'part' / 'kernels'}"
+    path = f"{ROOT}:{package / 'part' / 'kernels'}"
     environment = {name: text for name, text in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     done = subprocess.run(
         [sys.executable, str(script)],

@@ -43,6 +43,11 @@ def _fetch_soon(records: Any, row: Any, column: Any) -> None:
 class _Fetching(Kernel):
     """Compiled, it is one instruction; interpreted, there is nothing to do."""
 
+    @property
+    def made_of(self) -> Any:
+        """The function that makes the instruction."""
+        return _instruction
+
     def form(self, mode: Mode) -> Callable[..., Any]:
         return _instruction() if mode is Mode.COMPILED else _fetch_soon
 

@@ -67,10 +67,11 @@ from ndb_formats.rules.update_format import ndb_columns
 __all__ = ["CLOCK_START", "Simulated", "simulate"]
 
 LOADED_PER_TRANSACTION = 1000
-_WORK_OF_TRANSACTION = 16  # bytes of binlogs that take as long to resolve as a transaction to simulate
+# Bytes of binlogs whose kernels are at work as long at a time: rows are loaded at once, transactions run in slices.
+_WORK_OF_ROW, _WORK_OF_TRANSACTION = 128, 16
 _LOADING_EPOCHS = 4  # until the rows that tables hold at first have come back from the other one of two clusters
 CLOCK_START = 10**15  # of the clocks that columns take their values from
-SLICES = 50  # of a run, between which progress is reported
+SLICES = 50  # of a run, between which progress is reported, and after which a compiled kernel can take over
 
 
 @attrs.frozen(eq=False)
@@ -126,7 +127,7 @@ def simulate(
     Args:
         model: What to simulate.
         seed: Seed of the run; the same seed gives the same run.
-        progress: Called with what is done and what there is to do; None for a run that does not stop to tell.
+        progress: Called with what is done and what there is to do; None for nobody.
         wanted: What the users of each cluster want; None for what their workloads draw.
 
     Raises:
@@ -134,7 +135,8 @@ def simulate(
     """
     start = _loading_epochs(model) * max(site.epoch for site in model.sites)
     drawn = _draw_all(model, seed, start) if wanted is None else wanted
-    expect_work(_WORK_OF_TRANSACTION * sum(len(each.start) for each in drawn))
+    rows, transactions = sum(table.records for table in model.tables), sum(len(each.start) for each in drawn)
+    expect_work(_WORK_OF_ROW * rows + _WORK_OF_TRANSACTION * transactions, of=simulate)  # one after the other
     scale = 1
     while True:
         world, offsets, loaded = _world(model, seed, start, drawn, scale)
@@ -170,13 +172,12 @@ def _users_work(model: Model, start: int, world: World, progress: Callable[[int,
     world.totals[:] = 0
     for name in ("differed", "row_time", "stale"):
         world.run[0][name] = 0
-    slices = SLICES if progress else 1
-    for part in range(1, slices + 1):
+    for part in range(1, SLICES + 1):
         if end is End.FULL:
             break
-        end = End(run_until(start + model.duration * part // slices, world))
+        end = End(run_until(start + model.duration * part // SLICES, world))
         if progress:
-            progress(part, slices)
+            progress(part, SLICES)
     return end
 
 

@@ -41,7 +41,7 @@ code, said = invoke("warm-up")
 packages = [each for top in (conflict, ndb_formats) for each in walk_packages(top.__path__, f"{top.__name__}.")]
 modules = [import_module(each.name) for each in packages if ".kernels." in each.name]
 kernels = [each for module in modules for each in vars(module).values() if isinstance(each, Kernel)]
-left_out = [each.__name__ for each in kernels if each.use is Use.CALLED and not each._is_cached()]
+left_out = [each.__name__ for each in kernels if each.use is Use.CALLED and not each.files.are_there()]
 print(json.dumps([code, said, len(kernels), left_out]))
 """
 

@@ -1,7 +1,6 @@
 """Kernels give the same compiled and interpreted, and run interpreted while the work is small and none is compiled."""
 
 import importlib.util
-import pickle
 import subprocess
 import sys
 import threading
@@ -11,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from types import FunctionType, ModuleType
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -69,7 +67,7 @@ def test_small_work_is_interpreted_until_it_has_grown():
 def test_tiny_work_does_not_load_what_is_compiled(monkeypatch: pytest.MonkeyPatch):
     """It does when interpreted kernels have taken as long as that, or work has grown; what is loaded stays."""
 
-    monkeypatch.setattr(Kernel, "_is_cached", lambda _: True)
+    monkeypatch.setattr(Kernel, "is_kept", lambda _: True)
     monkeypatch.setattr(Kernel, "form", lambda _, mode: mode.name.lower)
     first, second, third = (kernel(lambda: None) for _ in range(3))
     expect_work(TINY_BYTES, of="a log")
@@ -250,29 +248,6 @@ def first(number):
 def second(number):
     return number + 1
 """
-
-
-GONE = b"cmodule_that_was_renamed\nRows\n."  # a pickle of a class
-
-
-def test_what_numba_keeps_of_classes_that_moved_is_compiled_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As after an upgrade in which a module has another name; else numba would not come past its own list."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
-    numba.config.reload_config()
-    try:
-        for expected in (True, False):
-            module = two_kernels(tmp_path)
-            index = module.first._index()
-            assert index.exists() != expected
-            if not expected:
-                index.write_bytes(pickle.dumps(numba.__version__) + GONE)
-            assert module.first.form(Mode.COMPILED)(1) == 2
-            assert b"module_that_was_renamed" not in index.read_bytes()
-    finally:
-        monkeypatch.undo()
-        numba.config.reload_config()
 
 
 def two_kernels(folder: Path) -> ModuleType:

@@ -64,15 +64,28 @@ def test_the_same_seed_gives_the_same_run() -> None:
 def test_interpreted_a_run_is_the_same(
     seed: int, draw: Callable[[int, int], Model], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether anybody looks on or not: users, epochs, rows, decisions and what appliers logged."""
+    """However often it stops on the way: users, epochs, rows, decisions and what appliers logged."""
     made = draw(seed, SECOND)
     compiled = everything_of(simulate(made, seed, lambda done, total: None))
     # Another kernel of the same function, which nothing has compiled yet.
     monkeypatch.setattr("conflict.whatif.simulating.run.run_until", with_python_values(kernel(run_until.function)))
     monkeypatch.setattr(Process, "mode", Mode.INTERPRETED)
     monkeypatch.setattr(Process, "fixed", True)
+    monkeypatch.setattr("conflict.whatif.simulating.run.SLICES", 1)
     for first, second in zip(compiled, everything_of(simulate(made, seed)), strict=True):
         np.testing.assert_array_equal(first, second)
+
+
+def test_no_call_of_a_kernel_is_a_whole_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a compiled one can take over from an interpreted one, also where nobody looks on."""
+    until: list[int] = []
+    monkeypatch.setattr(
+        "conflict.whatif.simulating.run.run_until", lambda end, world: until.append(end) or run_until(end, world)
+    )
+    made = random_model(1, SECOND)
+    run = simulate(made, 1)
+    steps = np.diff([each for each in until if run.start <= each <= run.start + made.duration])
+    assert steps.max() <= made.duration / 50 + 1
 
 
 def everything_of(run: Simulated) -> list[np.ndarray]:
