@@ -8,6 +8,7 @@ neither parentheses nor quotes nor the character set before a string matter: SHO
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from functools import cache
 
@@ -124,9 +125,21 @@ def same_expression(one: str | None, other: str | None) -> bool:
     return one == other or normal_expression(one) == normal_expression(other)
 
 
+# What SHOW CREATE TABLE makes of the operators of JSON and of CAST to a text.
+_COLUMN, _STRING = r"(`(?:[^`]|``)*`|\w+)", r"('(?:[^']|'')*')"
+_AS_SHOWN = (
+    (re.compile(rf"_\w+ {_STRING}"), r"\1"),
+    (re.compile(rf"{_COLUMN} ?->> ?{_STRING}"), r"json_unquote ( json_extract ( \1 , \2 ) )"),
+    (re.compile(rf"{_COLUMN} ?-> ?{_STRING}"), r"json_extract ( \1 , \2 )"),
+    (re.compile(r"(\bas char ?\( ?\d+ ?\)) (?:charset|character set) \w+"), r"\1"),
+)
+
+
 @cache
 def normal_expression(text: str) -> object:
     """Return what an expression is made of, as nested tuples; the text itself if it cannot be read."""
+    for pattern, spelled in _AS_SHOWN:
+        text = pattern.sub(spelled, text)
     try:
         return _parts(sqlglot.parse_one(text, read="mysql"))
     except SqlglotError:
