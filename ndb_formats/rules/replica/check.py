@@ -321,7 +321,8 @@ def check_replica(source: Schema, replica: Schema, settings: ReplicaSettings) ->
 def check_table(source: Table, replica: Table, settings: ReplicaSettings) -> tuple[Finding, ...]:
     """Return what is wrong with one table, whatever the names of the two are: errors first, then warnings and notes."""
     tables = [table if settings.is_ndb(table) else without_serving_key(table) for table in (source, replica)]
-    pair = TablePair(tables[0], tables[1], settings.logging, settings.is_ndb(source), settings.is_ndb(replica))
+    engines = settings.is_ndb(source), settings.is_ndb(replica)
+    pair = TablePair(tables[0], tables[1], settings.logging, *engines, settings.conversions)
     found = [*_engines(pair, settings), *_structure_findings(pair)]
     for each in pair.pairs:
         found += column_findings(pair, each, settings.conversions)

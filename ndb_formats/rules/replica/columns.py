@@ -60,6 +60,7 @@ class TablePair:
         logging: The settings of the source.
         ndb: Whether the source's table is an NDB table, which the binlog type rules.
         replica_ndb: Whether the replica's is one.
+        conversions: `replica_type_conversions` of the replica.
     """
 
     source: Table
@@ -67,6 +68,7 @@ class TablePair:
     logging: Logging
     ndb: bool
     replica_ndb: bool
+    conversions: frozenset[TypeConversion]
 
     @property
     def name(self) -> str:
@@ -221,9 +223,12 @@ def _types(table: TablePair, pair: ColumnPair, allowed: Collection[TypeConversio
     yield from _members(table, pair)
 
 
-def keeps_values(source: Column, replica: Column) -> bool:
+def keeps_values(source: Column, replica: Column, allowed: Collection[TypeConversion]) -> bool:
     """Return whether different values of a column are different on the replica; those that never arrive are."""
-    return conversion(source, replica) is not Conversion.LOSSY and _unseen_change(source, replica) is None
+    needed = conversion(source, replica)
+    if not is_allowed(needed, allowed):
+        return True
+    return needed is not Conversion.LOSSY and _unseen_change(source, replica) is None
 
 
 def _unseen_change(source: Column, replica: Column) -> str | None:
