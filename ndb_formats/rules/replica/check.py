@@ -17,8 +17,9 @@ import attrs
 from ndb_formats.findings import Finding, ReplicaSeverity
 from ndb_formats.rules.images import Logging
 from ndb_formats.rules.replica.codes import rule
-from ndb_formats.rules.replica.columns import ColumnPair, TablePair, column_findings, normal_expression
+from ndb_formats.rules.replica.columns import ColumnPair, TablePair, column_findings
 from ndb_formats.rules.replica.conversions import TypeConversion
+from ndb_formats.rules.replica.expressions import normal_expression
 from ndb_formats.rules.replica.uniqueness import (
     Equality,
     UniqueKey,

@@ -24,7 +24,8 @@ from functools import cache
 import attrs
 
 from ndb_formats.errors import UnsupportedError
-from ndb_formats.rules.replica.columns import ColumnPair, TablePair, keeps_values, same_expression
+from ndb_formats.rules.replica.columns import ColumnPair, TablePair, keeps_values
+from ndb_formats.rules.replica.expressions import same_expression
 from ndb_formats.schema.tables import Column, KeyPart, Table
 from ndb_formats.types.collations import comparison_of
 from ndb_formats.types.values import ABSENT
