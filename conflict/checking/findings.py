@@ -189,6 +189,10 @@ class Code(Enum):
     READ_ONLY = (107, _WARNING, "a server that refuses changes of users")
     # Functions of two clusters.
     DIFFERENT_FUNCTIONS = (108, _WARNING, "other functions on the two clusters")
+    # Tables, exceptions tables and names.
+    UNKNOWN_TYPE = (109, _WARNING, "a binlog type that servers do not know")
+    NO_KEY_IN_EXCEPTIONS = (110, _NOTE, "an exceptions table that lacks the key")
+    LETTER_CASE = (111, _WARNING, "a name whose letter case counts on one side")
 
     def __init__(self, number: int, severity: Severity, title: str, stop: ServerStop | int | None = None) -> None:
         self.code = f"NDB-E{number:03d}"

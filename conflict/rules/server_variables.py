@@ -141,6 +141,7 @@ _REPLICATION = (
     _open("init_replica", "statements at the start of an applier", older="init_slave", since=_RENAMED),
     _harmless("log_bin_trust_function_creators", "who creates functions"),
     _harmless("log_statements_unsafe_for_binlog", "warnings"),
+    _judged("lower_case_table_names", "whether the letter case of names counts", "0"),
     _harmless("master_info_file", "name of a file", until="8.3.0"),
     _open("master_info_repository", "place of the receiver's position", until="8.3.0"),
     _harmless("master_retry_count", "attempts to connect"),

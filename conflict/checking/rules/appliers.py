@@ -13,6 +13,8 @@ from math import gcd
 from conflict.checking.findings import Code, Finding, Fix, TablePlace, set_in_my_cnf, set_variable
 from conflict.checking.subject import Subject
 from conflict.config.configuration import ClusterConfiguration
+from conflict.rules.replication_table import Role
+from conflict.rules.stops import ROLE_VARIABLE
 from ndb_formats.cursor import whole_number
 
 __all__ = [
@@ -21,6 +23,8 @@ __all__ = [
     "generated_keys",
     "idle_workers",
     "kept_relay_logs",
+    "letter_case",
+    "roles_without_use",
     "server_ids",
     "skipped_epochs",
     "workers_of",
@@ -106,6 +110,38 @@ def kept_relay_logs(subject: Subject) -> Iterator[Finding]:
             )
             fix = set_variable(cluster.name, "relay_log_purge", "ON")
             yield _finding(Code.RELAY_LOG, sentence, cluster, fix, "replication-options-replica")
+
+
+def roles_without_use(subject: Subject) -> Iterator[Finding]:
+    """Yield clusters with a role, none of whose functions goes by it."""
+    name = ROLE_VARIABLE
+    for cluster in applying(subject):
+        own = [each.function.spec for each in subject.tables if each.cluster is cluster and each.function is not None]
+        if cluster.role is not Role.NONE and own and not any(spec.uses_role for spec in own):
+            sentence = (
+                f"It has no effect ({name} = {cluster.role}): only NDB$EPOCH2 and NDB$EPOCH2_TRANS go by roles, and "
+                "no table here has one of them."
+            )
+            yield _finding(Code.NO_EFFECT, sentence, cluster, set_variable(cluster.name, name, "'NONE'"), _NDB)
+
+
+def letter_case(subject: Subject) -> Iterator[Finding]:
+    """Yield tables with capital letters, which an applier heeds, where the source logs all names in small ones."""
+    name = "lower_case_table_names"
+    for applier, source in subject.links.channels():
+        here, there = (subject.value(each, name) for each in (applier, source))
+        if here != "0" or there in (None, "0"):
+            continue
+        for placed in subject.tables:
+            full_name = placed.table.full_name
+            if placed.cluster is applier and full_name != full_name.lower():
+                sentence = (
+                    f"The source logs names in small letters ({name} = {there}), and here their letter case counts "
+                    f"({name} = 0): the table is not found, and the applier stops with error 1146."
+                )
+                fix = Fix("give the table a name in small letters on all clusters.")
+                page = "identifier-case-sensitivity"
+                yield Finding(Code.LETTER_CASE, sentence, (placed.place,), fix, page=page)
 
 
 def server_ids(subject: Subject) -> Iterator[Finding]:

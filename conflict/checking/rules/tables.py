@@ -12,6 +12,7 @@ from difflib import get_close_matches
 
 import attrs
 
+from conflict.checking.deployment import type_name
 from conflict.checking.findings import (
     Code,
     Finding,
@@ -27,14 +28,16 @@ from conflict.checking.findings import (
 from conflict.checking.reasons import creation_refused, key_stops
 from conflict.checking.subject import PlacedTable, Subject, place_of
 from conflict.config.configuration import ClusterConfiguration
+from conflict.rules.exceptions_table import RoleKind
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, Role, best_match
 from conflict.rules.table_setup import Refusal, RefusalKind, is_exceptions_table
-from ndb_formats.rules.update_format import is_of_other_engine
+from ndb_formats.rules.update_format import BINLOG_TYPES, is_of_other_engine
 from ndb_formats.schema.tables import Column, Schema
 
 __all__ = [
     "ambiguous_rows",
+    "keyless_exceptions",
     "keys",
     "lower_case_exceptions",
     "malformed_exceptions",
@@ -44,12 +47,14 @@ __all__ = [
     "rows_for_other_servers",
     "rows_without_table",
     "tables_without_function",
+    "unknown_types",
     "unlogged_tables",
     "useless_exceptions",
 ]
 
 _MALFORMED = "wrong definition"
 _FULL = 7  # the binlog type that logs all columns of both images
+_LIKE_UNKNOWN = 2
 _FIRST_COLUMNS = (
     "`NDB$server_id` INT UNSIGNED NOT NULL, `NDB$source_server_id` INT UNSIGNED NOT NULL, "
     "`NDB$source_epoch` BIGINT UNSIGNED NOT NULL, `NDB$count` INT UNSIGNED NOT NULL"
@@ -233,6 +238,35 @@ def malformed_exceptions(subject: Subject) -> Iterator[Finding]:
                 )
                 fix = Fix("correct the name, or drop the column.")
                 yield Finding(Code.UNKNOWN_EXCEPTIONS_COLUMN, sentence, (placed.place,), fix, server=server)
+
+
+def keyless_exceptions(subject: Subject) -> Iterator[Finding]:
+    """Yield exceptions tables without a column for each column of the key."""
+    for placed in subject.tables:
+        found = placed.setup.exceptions
+        held = {role.source for role in found.roles if role.kind is RoleKind.KEY} if found is not None else set()
+        lacking = [name for name in placed.table.primary_key if placed.table.ordinal(name) not in held]
+        if found is not None and lacking:
+            sentence = (
+                f"The exceptions table has no column {', '.join(lacking)}, which the key of the table has: its rows do "
+                "not say which row was in conflict."
+            )
+            fix = statement(_create(placed), "drop it, then: ")
+            yield Finding(Code.NO_KEY_IN_EXCEPTIONS, sentence, (placed.place,), fix)
+
+
+def unknown_types(subject: Subject) -> Iterator[Finding]:
+    """Yield tables whose row of mysql.ndb_replication has a binlog type that stands for nothing."""
+    known = {each.number for each in BINLOG_TYPES if each.names}
+    for placed in subject.tables:
+        number = placed.logging.binlog_type
+        if number not in known:
+            sentence = (
+                f"Servers do not know binlog_type {number}: they log the table as under {type_name(_LIKE_UNKNOWN)}, "
+                "updates as writes of the key and of the columns that were set."
+            )
+            fix = placed.set_in_row("binlog_type", str(_FULL))
+            yield Finding(Code.UNKNOWN_TYPE, sentence, (placed.place,), fix, at="binlog_type")
 
 
 def lower_case_exceptions(subject: Subject) -> Iterator[Finding]:

@@ -17,8 +17,9 @@ import attrs
 from ndb_formats.findings import Finding, ReplicaSeverity
 from ndb_formats.rules.images import Logging
 from ndb_formats.rules.replica.codes import rule
-from ndb_formats.rules.replica.columns import ColumnPair, TablePair, column_findings, normal_expression
+from ndb_formats.rules.replica.columns import ColumnPair, TablePair, column_findings
 from ndb_formats.rules.replica.conversions import TypeConversion
+from ndb_formats.rules.replica.expressions import normal_expression
 from ndb_formats.rules.replica.uniqueness import (
     Equality,
     UniqueKey,
@@ -321,7 +322,8 @@ def check_replica(source: Schema, replica: Schema, settings: ReplicaSettings) ->
 def check_table(source: Table, replica: Table, settings: ReplicaSettings) -> tuple[Finding, ...]:
     """Return what is wrong with one table, whatever the names of the two are: errors first, then warnings and notes."""
     tables = [table if settings.is_ndb(table) else without_serving_key(table) for table in (source, replica)]
-    pair = TablePair(tables[0], tables[1], settings.logging, settings.is_ndb(source), settings.is_ndb(replica))
+    engines = settings.is_ndb(source), settings.is_ndb(replica)
+    pair = TablePair(tables[0], tables[1], settings.logging, *engines, settings.conversions)
     found = [*_engines(pair, settings), *_structure_findings(pair)]
     for each in pair.pairs:
         found += column_findings(pair, each, settings.conversions)

@@ -2,19 +2,14 @@
 Two versions of a table, column by column as the applier pairs them: by place, never by name.
 
 Two columns in the same place are compared in their types, character sets, defaults and generated values. A generated
-invisible primary key that only the replica has is left out; so does the server since 8.0.32. Of two SQL expressions,
-neither parentheses nor quotes nor the character set before a string matter: SHOW CREATE TABLE adds them.
+invisible primary key that only the replica has is left out; so does the server since 8.0.32.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from functools import cache
 
 import attrs
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from ndb_formats.findings import Finding
 from ndb_formats.rules.images import Logging
@@ -28,6 +23,7 @@ from ndb_formats.rules.replica.conversions import (
     is_allowed,
     is_integer,
 )
+from ndb_formats.rules.replica.expressions import same_expression
 from ndb_formats.rules.row_image_rules import RowImageRule, inserted_columns
 from ndb_formats.schema.default_values import value_of_insert
 from ndb_formats.schema.tables import Column, Table
@@ -59,6 +55,7 @@ class TablePair:
         logging: The settings of the source.
         ndb: Whether the source's table is an NDB table, which the binlog type rules.
         replica_ndb: Whether the replica's is one.
+        conversions: `replica_type_conversions` of the replica.
     """
 
     source: Table
@@ -66,6 +63,7 @@ class TablePair:
     logging: Logging
     ndb: bool
     replica_ndb: bool
+    conversions: frozenset[TypeConversion]
 
     @property
     def name(self) -> str:
@@ -115,32 +113,6 @@ def _has_invisible_key(table: Table) -> bool:
         and (first.invisible and first.auto_increment)
         and table.primary_key == (first.name,)
     )
-
-
-def same_expression(one: str | None, other: str | None) -> bool:
-    """Return whether two expressions are the same; None is no expression. Expressions are not evaluated."""
-    if one is None or other is None:
-        return one is other
-    return one == other or normal_expression(one) == normal_expression(other)
-
-
-@cache
-def normal_expression(text: str) -> object:
-    """Return what an expression is made of, as nested tuples; the text itself if it cannot be read."""
-    try:
-        return _parts(sqlglot.parse_one(text, read="mysql"))
-    except SqlglotError:
-        return text
-
-
-def _parts(node: object) -> object:
-    while isinstance(node, exp.Paren | exp.Introducer):
-        node = node.args["expression" if isinstance(node, exp.Introducer) else "this"]
-    if isinstance(node, exp.Identifier):
-        return node.name.lower()
-    if isinstance(node, exp.Expression):
-        return (type(node).__name__, *((name, _parts(value)) for name, value in sorted(node.args.items())))
-    return tuple(map(_parts, node)) if isinstance(node, list) else node
 
 
 _SAME_TYPE = "use the same type on both sides"
@@ -208,9 +180,12 @@ def _types(table: TablePair, pair: ColumnPair, allowed: Collection[TypeConversio
     yield from _members(table, pair)
 
 
-def keeps_values(source: Column, replica: Column) -> bool:
+def keeps_values(source: Column, replica: Column, allowed: Collection[TypeConversion]) -> bool:
     """Return whether different values of a column are different on the replica; those that never arrive are."""
-    return conversion(source, replica) is not Conversion.LOSSY and _unseen_change(source, replica) is None
+    needed = conversion(source, replica)
+    if not is_allowed(needed, allowed):
+        return True
+    return needed is not Conversion.LOSSY and _unseen_change(source, replica) is None
 
 
 def _unseen_change(source: Column, replica: Column) -> str | None:

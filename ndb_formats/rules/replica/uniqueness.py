@@ -24,7 +24,8 @@ from functools import cache
 import attrs
 
 from ndb_formats.errors import UnsupportedError
-from ndb_formats.rules.replica.columns import ColumnPair, TablePair, keeps_values, same_expression
+from ndb_formats.rules.replica.columns import ColumnPair, TablePair, keeps_values
+from ndb_formats.rules.replica.expressions import same_expression
 from ndb_formats.schema.tables import Column, KeyPart, Table
 from ndb_formats.types.collations import comparison_of
 from ndb_formats.types.values import ABSENT
@@ -151,7 +152,7 @@ def _decided(pair: TablePair, source: UniqueKey, number: int, replica: UniqueKey
     each, (own, there) = pair.pairs[place], (part.prefix for part in parts)
     if there and not 0 < own <= there:
         return None
-    return equality_of_columns(each, longer=own != there) if _arrives(each) else Equality.CHANGED
+    return equality_of_columns(each, longer=own != there) if _arrives(pair, each) else Equality.CHANGED
 
 
 def _expression(key: UniqueKey, number: int) -> str | None:
@@ -178,12 +179,13 @@ def _compared(column: Column) -> Column:
     )  # fmt: skip
 
 
-def _arrives(pair: ColumnPair) -> bool:
+def _arrives(table: TablePair, pair: ColumnPair) -> bool:
     """Return whether each value of the source is another one on the replica, and NULL is NULL."""
     source, replica = pair.source, pair.replica
     if replica.generated:
         return source.generated is not None and same_expression(source.expression, replica.expression)
-    return keeps_values(source, replica) and (replica.nullable or not source.nullable)
+    kept = keeps_values(source, replica, table.conversions)
+    return kept and (replica.nullable or not source.nullable)
 
 
 def equality_of_columns(pair: ColumnPair, *, longer: bool = False) -> Equality:

@@ -193,6 +193,26 @@ PLANTED = {
         {"rows": row("t", 2, 1, None)},
         {("016", "B")},
     ),
+    "a type that servers do not know": (
+        with_(OLD, function=None, exceptions=""),
+        {"binlog_type": 5},
+        {("010", "AB"), ("109", "AB")},
+    ),
+    "an exceptions table without the key": (
+        OLD,
+        {"exceptions": EXCEPTIONS.replace("k INT NOT NULL, ", "")},
+        {("110", "AB")},
+    ),
+    "roles for a function that has none": (OLD, {"roles": ("PRIMARY", "SECONDARY")}, {("084", "AB")}),
+    "letter case that counts on one side": (
+        OLD,
+        {
+            "more": "CREATE TABLE Big (k INT NOT NULL PRIMARY KEY) ENGINE=NDB;",
+            "a": {"lower_case_table_names": "1"},
+            "b": {"lower_case_table_names": "0"},
+        },
+        {("010", "AB"), ("111", "B")},
+    ),
     "a server that users cannot change": (OLD, {"a": {"super_read_only": "ON", "read_only": "ON"}}, {("107", "A")}),
     "a server that few users can change": (OLD, {"b": {"read_only": "1"}}, {("107", "B")}),
     "a function by column beside one that refreshes": (

@@ -156,6 +156,21 @@ def test_what_ndb_does_online(text: str, copied: bool):  # a column of the table
     assert step(f"ALTER TABLE t {text}").copied is copied
 
 
+def test_parts_of_unique_keys_follow_their_columns():
+    """Prefixes and expressions, through renames and drops."""
+    before = known("CREATE TABLE t (a INT PRIMARY KEY, b INT, d CHAR(9), UNIQUE p (d(3)), UNIQUE e ((LOWER(d)), b))")
+
+    def parts(text: str) -> list[str]:
+        after = step(f"ALTER TABLE t {text}", before).after
+        assert after is not None
+        return [", ".join(map(str, key)) for key in after.unique_parts]
+
+    assert parts("ADD COLUMN c INT") == ["a", "d(3)", "(lower ( d )), b"]
+    assert parts("RENAME COLUMN b TO bb, RENAME INDEX p TO q") == ["a", "d(3)", "(lower ( d )), bb"]
+    assert parts("DROP INDEX e, ADD UNIQUE ((b + 1))") == ["a", "d(3)", "(b + 1)"]
+    assert parts("DROP INDEX p") == ["a", "(lower ( d )), b"]
+
+
 def test_keys_follow_their_columns():
     """Through renames, drops and names that the server chose."""
     after = step(

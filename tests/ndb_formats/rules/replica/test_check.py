@@ -99,6 +99,8 @@ CASES: list[tuple[set[tuple[str, str | None]], str, str, ReplicaSettings]] = [
     (set(), "k INT NOT NULL UNIQUE, a INT UNIQUE", "k INT NOT NULL UNIQUE, a INT UNIQUE", MINIMAL),
     ({("046", None)}, f"{K}, a INT", f"{K}, a INT UNIQUE", FULL),
     ({("047", None)}, f"{K}, a INT UNIQUE", f"{K}, a INT", FULL),
+    ({("020", "k")}, "k BIGINT PRIMARY KEY", "k INT PRIMARY KEY", FULL),
+    ({("023", "k"), ("032", "k")}, "k BIGINT PRIMARY KEY", "k INT PRIMARY KEY", allowing("ALL_LOSSY")),
     ({("048", "a")}, f"{K}, a VARCHAR(9) UNIQUE", f"{K}, a VARCHAR(9) COLLATE utf8mb4_bin UNIQUE", FULL),
     # Of NDB tables, the primary key alone finds rows.
     ({("045", None), ("046", None)}, f"{K}, a INT NOT NULL", "k INT NOT NULL UNIQUE, a INT PRIMARY KEY", FULL),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ndb_formats.rules.replica.columns import same_expression
+from ndb_formats.rules.replica.expressions import same_expression
 
 
 @pytest.mark.parametrize(

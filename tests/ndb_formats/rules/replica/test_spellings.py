@@ -38,3 +38,27 @@ def test_two_spellings_of_a_type_differ_in_nothing(one: str, two: str):
     ]
     settings = ReplicaSettings(Logging(row_image=RowImageRule.MINIMAL))
     assert check_table(*tables, settings) == check_table(*reversed(tables), settings) == ()
+
+
+# A unique key as typed, and as SHOW CREATE TABLE of MySQL 9.7.4 prints it.
+SHOWN_KEYS = [
+    ("(CAST(j->'$.A' AS UNSIGNED ARRAY))", "(cast(json_extract(`j`,_utf8mb4'$.A') as unsigned array))"),
+    (
+        "(CAST(j->>'$.b' AS CHAR(20)))",
+        "(cast(json_unquote(json_extract(`j`,_utf8mb4'$.b')) as char(20) charset utf8mb4))",
+    ),
+    ("(LOWER(n))", "(lower(`n`))"),
+    ("(LEFT(n, 3)), (k+1)", "(left(`n`,3)),((`k` + 1))"),
+    ("(CONCAT(n, 'x')), k", "(concat(`n`,_utf8mb4'x')),`k`"),
+    ("n(3) DESC", "`n`(3) DESC"),
+]
+
+
+@pytest.mark.parametrize(("typed", "shown"), SHOWN_KEYS)
+def test_a_unique_key_as_it_is_shown(typed: str, shown: str):
+    """Both are one key."""
+    tables = [
+        parse_schema(f"CREATE TABLE d.t (k INT PRIMARY KEY, n VARCHAR(20), j JSON, UNIQUE KEY u ({key}))").tables[0]
+        for key in (typed, shown)
+    ]
+    assert check_table(*tables, ReplicaSettings()) == check_table(*reversed(tables), ReplicaSettings()) == ()
