@@ -133,6 +133,9 @@ def test_a_greater_version_is_asked_for(tmp_path: Path) -> None:
     equal = planned(end, Wanted(rules_of({"*": "B"}, end.clusters, result.tables, deletes=True)))
     again = continued_run(end, equal, tmp_path / "equal")
     _, _, refused = replanned(again, tmp_path / "refused")
+    repairs = [each for each in refused.reviewed if each.change and each.change.origin.file.endswith("000002")]
+    assert len(repairs) == sum(len(found) for _, found in equal.files)
+    assert {each.reason for each in repairs} == {"B had the row like that already, as after a repair"}
     (reason,) = [each.reason for each in refused.reviewed if "--raise-version" in each.reason]
     assert "NDB$MAX(x) lets only a greater x than" in reason
     assert refused.reapplied == 0
