@@ -64,14 +64,15 @@ class WatchedCluster(ObservedCluster):
         watched: Own changes before which the row is noted.
         found: The row before each of these; None if it was missing.
         last_changes: By row, the change of a user that it has, or that removed it; absent if that is not known.
-        repeated: The own changes that left a row as it was on the other cluster when they arrived there, each with the
-            change of a user that the row had there. Of those that were rejected, watched ones alone.
+        repeated: The own changes that changed a row to what it was on the other cluster when they arrived there, each
+            with the change of a user that the row had there. Of those that were rejected, watched ones alone.
     """
 
     watched: frozenset[Origin] = frozenset()
     found: dict[Origin, Row | None] = attrs.field(factory=dict)
     last_changes: dict[RowKey, UserChange] = attrs.field(factory=dict)
     repeated: dict[Origin, UserChange] = attrs.field(factory=dict)
+    _idle: set[Origin] = attrs.field(factory=set)
     _left: dict[Origin, Payloads | None] = attrs.field(factory=dict)
     _sent: dict[tuple[Position, RowKey], UserChange | None] = attrs.field(factory=dict)
     _judged: int = 0
@@ -79,12 +80,14 @@ class WatchedCluster(ObservedCluster):
     def make(self, change: RowChange, transaction: Transaction) -> None:
         """Make a change of an own transaction."""
         origin, row = change.origin, (change.table, change.key)
-        watched = origin is not None and origin in self.watched
-        if origin is not None and watched:
-            self.found[origin] = self.store.get(row)
+        before = self.store.get(row)
         super().make(change, transaction)
-        if origin is not None and watched:
-            self._left[origin] = self._stored(row)
+        if origin is None:
+            return
+        if origin in self.watched:
+            self.found[origin], self._left[origin] = before, self._stored(row)
+        if _payloads(before) == _payloads(self.store.get(row)):
+            self._idle.add(origin)
 
     def log_changes(self, transaction: Transaction) -> None:
         """Log the changes of an own transaction."""
@@ -131,7 +134,7 @@ class WatchedCluster(ObservedCluster):
         """Note whether a change left the row as it is here: it was rejected, or changed nothing."""
         row = outcome.table, outcome.key
         by, here = self.last_changes.get(row), self.store.get(row)
-        if by is None or is_partial(here):
+        if by is None or is_partial(here) or origin in source._idle:
             return
         if outcome.verdict is Verdict.APPLIED:
             states = [state for at, state in self.earlier.get(row, ()) if at == position]

@@ -239,8 +239,12 @@ def test_a_row_that_moved_on_is_left_alone(server: Server) -> None:
     assert server.run(f"SELECT k, x FROM {SEEN}.t ORDER BY k").split() == ["1", "b", "2", "A", "4", "new"]
 
 
-def test_what_users_change_after_a_run_stays(server: Server) -> None:
-    """Rows that are as before the first run again are left alone by a second one; another plan repairs them."""
+def test_what_users_change_after_a_run_stays(server: Server, tmp_path: Path) -> None:
+    """
+    Rows that are as before the first run again are left alone by a second one; another plan repairs them.
+
+    Of the notes, which tell that, nothing is in the binary log.
+    """
     anew(server, SEEN)
     table = table_of(SEEN, "t", [Column("k", "int", nullable=False), Column("x", "int")])
 
@@ -259,6 +263,10 @@ def test_what_users_change_after_a_run_stays(server: Server) -> None:
     assert server.run(f"SELECT k, x FROM {SEEN}.t ORDER BY k").split() == ["1", "1", "2", "1"]
     assert reported(server, other) == [(1, 0, "")] * 3
     assert server.run(f"SELECT k, x FROM {SEEN}.t ORDER BY k").split() == ["1", "2", "3", "1"]
+    assert server.run(f"SELECT plan_id, transaction_number FROM {SEEN}.ndb_conflict_repairs").count(PLAN) == 3
+    logged = server.own_log(tmp_path).read_bytes()
+    assert SEEN.encode() in logged
+    assert b"ndb_conflict_repairs" not in logged
 
 
 def test_a_file_that_ended_early_goes_on(server: Server) -> None:

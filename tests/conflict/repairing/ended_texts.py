@@ -101,7 +101,7 @@ def _placed(name: str, items: Iterable[Transaction | EpochApply | DefinitionChan
         if isinstance(item, Transaction):
             changes = []
             for change in item.changes:
-                origin = Origin(f"/logs/{name}.000001", item.epoch * 100 + made[item.epoch], -1, 0)
+                origin = Origin(f"/logs/{name}.000001", item.epoch * 100 + made[item.epoch])
                 made[item.epoch] += 1
                 changes.append(attrs.evolve(change, origin=origin))
             item = attrs.evolve(item, changes=tuple(changes))  # noqa: PLW2901  # the same, placed

@@ -1,12 +1,20 @@
 """Which row has the newest change of a user: small Histories, worked out by hand."""
 
+from pathlib import Path
+
 import pytest
 
-from conflict.repairing.ended_run import EndedRun
+import conflict
+from conflict.repairing.ended_run import EndedRun, ended_as
+from conflict.repairing.lost_changes import LOST
 from conflict.repairing.planning import Planned, Wanted, planned
 from conflict.repairing.winners import NEWEST, Rule
+from conflict.runs.run_inputs import run_of
 from ndb_formats.events.rows_event import Operation
+from tests.conflict.changing_logs import FIRST
+from tests.conflict.histories import key
 from tests.conflict.repairing.ended_texts import PRIMARY_A, ended_text, row
+from tests.conflict.small_logs import WRITE, SmallLogs
 
 # A deletes the row, B updates it; B receives the delete, and inserts the row anew. A rejects the update and refreshes
 # the row, which is a delete; then it applies the insert. The refresh removes the row that B inserted.
@@ -129,3 +137,21 @@ def test_rows_with_the_same_last_change_are_reviewed() -> None:
     """Under type 6, B's update of v reaches a row of A whose x differs: the last change is the same on both."""
     ended = ended_text("A:i1=1/0@1 B:<1@2 A:u1=1>5@3 B:u1=1>4@4 A:<4@5 B:u1=4>6/2@7 A:<7@8", None, None, binlog_type=6)
     assert made_at(ended, "A") == made_at(ended, "B")
+
+
+def test_what_truncate_removed_has_no_last_change(tmp_path: Path) -> None:
+    """Row 3 was inserted, and TRUNCATE removed it: no change of a user says so; the other table keeps what it has."""
+    logs = SmallLogs()
+    logs.commit("A", (WRITE, "judged", (3, 1, 1)), (WRITE, "other", (8, 1, 1)))
+    logs.take("B", (WRITE, "judged", (3, 1, 1)), (WRITE, "other", (8, 1, 1)))
+    logs.define("TRUNCATE TABLE judged", {"judged": FIRST})
+    logs.rotate()
+    logs.commit("A", (WRITE, "judged", (4, 1, 1)))
+    logs.take("B", (WRITE, "judged", (4, 1, 1)))
+    run = conflict.load_run_file(logs.write(tmp_path))
+    result = conflict.resolve(run, out=tmp_path / "result", engine="reference")
+    ended = ended_as(result, run_of(run), LOST.empty_table())
+    for name in "AB":
+        assert ended.last_change(name, ("d.judged", key(3))) is None
+        assert ended.last_change(name, ("d.judged", key(4))) is not None
+        assert ended.last_change(name, ("d.other", key(8))) is not None

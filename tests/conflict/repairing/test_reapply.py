@@ -10,9 +10,10 @@ import conflict
 from conflict.config.run_file import RunFile
 from conflict.conformance.case import ConflictCase
 from conflict.repairing.ended_run import EndedRun, ended_as
+from conflict.repairing.fitting import Reapplied
 from conflict.repairing.lost_changes import lost_changes
 from conflict.repairing.planning import REAPPLY, Planned, Wanted, planned
-from conflict.repairing.reapply import lost_in_history
+from conflict.repairing.reapply import Allowed, lost_in_history, reapplied
 from conflict.repairing.winners import rules_of
 from conflict.result import Result
 from conflict.results.conflicts import ALL
@@ -133,6 +134,9 @@ def test_a_greater_version_is_asked_for(tmp_path: Path) -> None:
     equal = planned(end, Wanted(rules_of({"*": "B"}, end.clusters, result.tables, deletes=True)))
     again = continued_run(end, equal, tmp_path / "equal")
     _, _, refused = replanned(again, tmp_path / "refused")
+    repairs = [each for each in refused.reviewed if each.change and each.change.origin.file.endswith("000002")]
+    assert len(repairs) == sum(len(found) for _, found in equal.files)
+    assert {each.reason for each in repairs} == {"B had the row like that already, as after a repair"}
     (reason,) = [each.reason for each in refused.reviewed if "--raise-version" in each.reason]
     assert "NDB$MAX(x) lets only a greater x than" in reason
     assert refused.reapplied == 0
@@ -146,3 +150,19 @@ def test_what_did_not_fit_says_why(tmp_path: Path) -> None:
     _, _, plan = replanned(run_of_recording(EPOCH / "random_28_type8"), tmp_path / "result")
     reasons = {each.reason for each in plan.reviewed_of(REAPPLY)}
     assert any("not what the change found" in reason for reason in reasons)
+
+
+def test_no_change_is_applied_again_before_one_that_is_left(tmp_path: Path) -> None:
+    """Two clusters that change the same rows: of each row, what is left is older than what is applied again."""
+    model = {**MODEL, "seconds": 3, "function": "NDB$EPOCH_TRANS()", "x": "none", "recordcount": 60}
+    conflict.simulate(model, out=tmp_path / "simulated")
+    run = conflict.load_run_file(tmp_path / "simulated-binlogs" / "run.toml")
+    result, end, plan = replanned(run, tmp_path / "result")
+    lost = lost_in_history(end, lost_changes(result, ALL))
+    again = [each for each in reapplied(end, lost, Allowed(deletes=True)) if isinstance(each, Reapplied)]
+    assert sum(len(each.changes) for each in again) == plan.reapplied > 0
+    left = [each.change for each in plan.reviewed_of(REAPPLY) if each.change is not None]
+    rows = {each.repaired.row: lost.index(each.changes[0]) for each in again}
+    places = [(each.row, next(n for n, one in enumerate(lost) if one.origin == each.origin)) for each in left]
+    assert any(row in rows for row, _ in places)
+    assert all(place < rows[row] for row, place in places if row in rows)

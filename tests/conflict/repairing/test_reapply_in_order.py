@@ -125,8 +125,16 @@ def test_the_same_change_on_both_clusters_at_once_is_lost() -> None:
 
 
 def test_a_repair_that_was_applied_changes_nothing() -> None:
-    """B sets v to what A had sent, and A applies that: nothing changes. A's own update changed the row of B."""
-    ended = ended_text("A:i1=1/0@1 B:<1@2 A:<2@3 A:u1=/0>/7@4 B:<4@5 A:<5@6 B:u1=/7>/7@8 A:<8@9")
+    """
+    A rejects B's x, which is lower; the repair at 7 s gives A's row the values of B's, and B applies that.
+
+    At 9 s a user of A sets the values that are there: that is no repair, but a wish, which B's row has already.
+    """
+    ended = ended_text(
+        "A:i1=1/0@1 B:<1@2 A:u1=1/0>5/1@3 B:<3@4 B:u1=5/1>4/2@5 A:<5@6 A:u1=5/1>4/2@7 B:<7@8 A:u1=4/2>4/2@9 B:<9@10",
+        "NDB$MAX(x)",
+    )
     order = ChangeOrder(ended)
-    assert order.repeats(("B", (8, 0)), Origin("/logs/B.000001", 800, -1, 0))
-    assert not order.repeats(("A", (4, 0)), Origin("/logs/A.000001", 400, -1, 0))
+    assert not ended.differing
+    found = [order.repeats(("A", (at, 0)), Origin("/logs/A.000001", at * 100)) for at in (3, 7, 9)]
+    assert found == [False, True, False]
