@@ -65,6 +65,8 @@ __all__ = [
     "overwritten_path",
     "refuse_damaged_result",
     "rows_folder",
+    "rows_in_part_folder",
+    "rows_in_part_path",
     "rows_path",
     "staged_exceptions_path",
     "times_of",
@@ -99,7 +101,10 @@ RESULT_FORMAT = 7
 # Folder of exceptions rows without numbers, which is not part of a finished result.
 STAGED_EXCEPTIONS = "staged_exceptions"
 # The folders that hold a part per bucket.
-BUCKET_PARTS = ("outcomes", "overwritten", "exceptions", STAGED_EXCEPTIONS, "rows", "undecided", "contradictions")
+BUCKET_PARTS = (
+    *("outcomes", "overwritten", "exceptions", STAGED_EXCEPTIONS, "rows", "rows_in_part", "undecided"),
+    "contradictions",
+)
 
 APPLIED_EPOCHS = pa.schema(
     [("source", pa.string()), ("source_epoch", pa.uint64()), ("epoch", pa.uint64()), ("group", pa.int32())]
@@ -304,6 +309,16 @@ def rows_folder(cluster: str, table: str) -> str:
 def rows_path(cluster: str, table: str, bucket: int) -> str:
     """Return the path of a bucket's final rows of a table."""
     return f"{rows_folder(cluster, table)}/bucket={bucket:05d}.parquet"
+
+
+def rows_in_part_folder(cluster: str, table: str) -> str:
+    """Return the path of final rows with values that only the server knows; see `with_unknown`."""
+    return f"rows_in_part/{cluster}/{table_as_path(table)}"
+
+
+def rows_in_part_path(cluster: str, table: str, bucket: int) -> str:
+    """Return the path of a bucket's final rows of a table that are known in part."""
+    return f"{rows_in_part_folder(cluster, table)}/bucket={bucket:05d}.parquet"
 
 
 FILES = "files.parquet"

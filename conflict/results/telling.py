@@ -365,7 +365,7 @@ def _not_known(run: Document) -> Iterator[Table]:
             title = "What is not known of rows"
             note = (
                 "A statement gave these rows values that the server computed (an expression, a generated column, a "
-                "number, the time), or converted by rules that are not known here. rows/ does not hold them."
+                "number, the time), or converted by rules that are not known here. rows_in_part/ has what is known."
             )
         yield Table(title, headings, rows, note=note, texts=2)
 

@@ -153,3 +153,24 @@ def test_values_that_statements_give(what: str, engine: str, tmp_path: Path):
         unknown = result.run["not_known"].get(cluster, {}).get("shop.items", {})
         assert unknown.get("rows_in_part", 0) == wanted.count(None)
     assert result.run["converged"] is (None if None in wanted else True)
+
+
+@pytest.mark.parametrize("engine", ["local", "reference"])
+def test_rows_that_are_known_in_part(engine: str, tmp_path: Path):
+    """They have their known values, and the names of the columns that are not known: no NULL, and not absent."""
+    statements = ["ADD n INT DEFAULT (5 + 1)", "ADD m INT, ADD g INT AS (x + 1) STORED"]
+    run = with_statements(tmp_path, statements, strict=True)
+    result = conflict.resolve(str(run), engine=engine, out=str(tmp_path / "out"))
+    for cluster in ("A", "B"):
+        assert result.rows(cluster, "shop.items").num_rows == 0
+        rows = sorted(result.rows_in_part(cluster, "shop.items").to_pylist(), key=lambda row: row["id"])
+        first = {"id": 1, "x": 1, "d": Decimal("1.25"), "s": "a", "v": 1, "n": None, "m": None, "g": None}
+        assert rows[0] == {**first, "NDB$not_known": ["n", "g"]}
+        assert rows[1] == {**first, "id": 2, "s": "b", "v": None, "NDB$not_known": ["n", "g"]}
+
+
+def test_no_row_is_known_in_part(tmp_path: Path):
+    """Then there are none, with the columns that they would have."""
+    result = resolved(RECORDINGS / "alters" / "final-rows-type-change", "local", tmp_path / "out")
+    found = result.rows_in_part("A", "shop.items")
+    assert (found.num_rows, found.column_names[-1]) == (0, "NDB$not_known")
