@@ -253,9 +253,8 @@ def _read_results(
         for table, setup in setups.items():
             if setup.refusal is None:
                 shown = run.shown_on(name, setup)
-                stored = attrs.evolve(
-                    shown, columns=tuple(each for each in shown.columns if each.generated != "virtual")
-                )
+                columns = tuple(column for column in shown.columns if column.generated != "virtual")
+                stored = attrs.evolve(shown, columns=columns)
                 named, own = run.databases.run_table(name, shown).full_name, own_name(name, table)
                 result.rows[named] = read_rows(out, rows_folder(name, own), stored)
                 result.rows_in_part[named] = read_rows_in_part(out, rows_in_part_folder(name, own), stored)

@@ -63,8 +63,9 @@ class _Keys:
 
     def part(self, batch: slice) -> _Keys:
         """Return some of the keys."""
-        of_clusters = (self.exists, self.known, self.seen, self.may_be_missing, self.images)
-        return _Keys(*(each[:, batch] for each in of_clusters))
+        marks = (self.exists, self.known, self.seen, self.may_be_missing)
+        exists, known, seen, may_be_missing = (each[:, batch] for each in marks)
+        return _Keys(exists, known, seen, may_be_missing, self.images[:, batch])
 
     @property
     def unlike(self) -> Bool:
@@ -184,7 +185,7 @@ def declared_table(result: BucketResult, reader: ImageReader, table: int) -> Fin
             parts[side].append(rows.filter(pa.array(keys.known[side])))
             partly = np.flatnonzero(keys.seen[side] & ~keys.known[side])
             if len(partly):
-                unknown = _computed(definition) & (keys.images[side][np.ix_(partly, places)] == ABSENT_IMAGE)
+                unknown = _computed(definition) & (keys.images[side][np.ix_(partly, np.array(places))] == ABSENT_IMAGE)
                 in_part[side].append(with_unknown(rows.take(pa.array(partly)), unknown))
         unlike = np.zeros(len(keys.unlike), np.bool_)
         for place in common:
