@@ -174,3 +174,11 @@ def test_no_row_is_known_in_part(tmp_path: Path):
     result = resolved(RECORDINGS / "alters" / "final-rows-type-change", "local", tmp_path / "out")
     found = result.rows_in_part("A", "shop.items")
     assert (found.num_rows, found.column_names[-1]) == (0, "NDB$not_known")
+
+
+def test_virtual_columns_are_in_no_result(tmp_path: Path):
+    """Neither in rows nor in the columns that a table without rows would have."""
+    case = RECORDINGS / "alters" / "virtual-column-null"
+    result = resolved(case, "local", tmp_path / "out")
+    assert result.rows("A", "shop.items").column_names == ["id", "x", "s"]
+    assert result.rows_in_part("A", "shop.items").column_names == ["id", "x", "s", "NDB$not_known"]
