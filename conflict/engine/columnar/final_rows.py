@@ -20,6 +20,7 @@ from conflict.engine.kernels.arrays import Bool, Int64
 from conflict.engine.kernels.provenance import ABSENT_IMAGE
 from conflict.results.arrow_rows import row_schema, with_unknown
 from conflict.results.ledger import FinalTable
+from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Column, Table
 
@@ -183,24 +184,30 @@ def declared_table(result: BucketResult, reader: ImageReader, table: int) -> Fin
             found.append(columns)
             rows = pa.table(list(columns.values()), schema=schemas[side])
             parts[side].append(rows.filter(pa.array(keys.known[side])))
-            partly = np.flatnonzero(keys.seen[side] & ~keys.known[side])
-            if len(partly):
-                unknown = _computed(definition) & (keys.images[side][np.ix_(partly, np.array(places))] == ABSENT_IMAGE)
-                in_part[side].append(with_unknown(rows.take(pa.array(partly)), unknown))
+            in_part[side].extend(_in_part(rows, keys, side, places, result.clusters[side].setups[table]))
         unlike = np.zeros(len(keys.unlike), np.bool_)
         for place in common:
             computed = [
-                _computed(definition)[places.index(place)] & (keys.images[side, :, place] == ABSENT_IMAGE)
-                for side, (definition, places) in enumerate(shown)
+                _computed(cluster.setups[table])[places.index(place)] & (keys.images[side, :, place] == ABSENT_IMAGE)
+                for side, (cluster, (_, places)) in enumerate(zip(result.clusters, shown, strict=True))
             ]
             unlike |= ~np.logical_or(*computed) & ~_same_values(*(side[place] for side in found))
         differing += keys.alone + int((unlike & keys.seen.all(axis=0)).sum())
     return _joined(result, table, parts, differing, in_part)
 
 
-def _computed(definition: Table) -> Bool:
-    """Return which columns the server computes where no image has them, so that their values are not known."""
-    return np.array([column.is_computed for column in definition.columns], np.bool_)
+def _in_part(rows: pa.Table, keys: _Keys, side: int, places: Sequence[int], setup: TableSetup) -> list[pa.Table]:
+    """Return those of some rows of a cluster that have columns which its server computed, if there are any."""
+    chosen = np.flatnonzero(keys.seen[side] & ~keys.known[side])
+    images = keys.images[side][np.ix_(chosen, np.array(places))]
+    return (
+        [with_unknown(rows.take(pa.array(chosen)), _computed(setup) & (images == ABSENT_IMAGE))] if len(chosen) else []
+    )
+
+
+def _computed(setup: TableSetup) -> Bool:
+    """Return which stored columns the server computes where no image has them, so that their values are not known."""
+    return np.array([setup.is_open(column) for column in setup.stored[0].columns], np.bool_)
 
 
 def _joined(

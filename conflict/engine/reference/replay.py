@@ -120,7 +120,7 @@ def _rows_by_key(cluster: ReplayedCluster) -> FinalRows:
         if key[0] not in cluster.setups:
             continue  # the table was dropped
         (table, places), layout = cluster.setups[key[0]].stored, cluster.layouts[key[0]]
-        if columns_not_known(row, cluster.setups[key[0]].table):
+        if columns_not_known(row, cluster.setups[key[0]]):
             continue
         columns = zip(places, table.columns, strict=True)
         values = tuple(_value(row.payloads, layout, place, column) for place, column in columns)
@@ -178,9 +178,8 @@ def _rows_in_part(*clusters: ReplayedCluster) -> set[RowKey]:
 
 
 def _is_in_part(cluster: ReplayedCluster, key: RowKey, row: Row) -> bool:
-    table = cluster.setups[key[0]].table
-    lacking = row.lacking(place for place, column in enumerate(table.columns) if column.generated != "virtual")
-    return lacking <= row.unknown and columns_not_known(row, table) > 0
+    setup = cluster.setups[key[0]]
+    return row.lacking(_stored(setup.table)) <= row.unknown and columns_not_known(row, setup) > 0
 
 
 def _differs_in_part(key: RowKey, *clusters: ReplayedCluster) -> bool:
@@ -190,7 +189,7 @@ def _differs_in_part(key: RowKey, *clusters: ReplayedCluster) -> bool:
         row = cluster.store.get(key) if key[0] in cluster.setups else None
         if row is None:
             return True
-        if not _is_in_part(cluster, key, row) and columns_not_known(row, cluster.setups[key[0]].table):
+        if not _is_in_part(cluster, key, row) and columns_not_known(row, cluster.setups[key[0]]):
             return False  # it is older than the log
         values.append(dict(zip(cluster.setups[key[0]].stored[1], _values_in_part(cluster, key), strict=True)))
     first, second = values
@@ -203,7 +202,7 @@ def _values_in_part(cluster: ReplayedCluster, key: RowKey) -> tuple[KnownValue, 
     (table, places), layout, row = cluster.setups[key[0]].stored, cluster.layouts[key[0]], cluster.store.rows[key]
     return tuple(
         NOT_KNOWN
-        if place not in row.payloads and (place in row.unknown or column.is_computed)
+        if place not in row.payloads and (place in row.unknown or cluster.setups[key[0]].is_open(column))
         else _value(row.payloads, layout, place, column)
         for place, column in zip(places, table.columns, strict=True)
     )
@@ -231,8 +230,8 @@ def _differing_copies(
 
 def _lacks_values(name: str, cluster: ReplayedCluster) -> bool:
     """Whether some columns of rows of a table are not known."""
-    table = cluster.setups[name].table
-    return any(columns_not_known(row, table) for key, row in cluster.store.rows.items() if key[0] == name)
+    setup = cluster.setups[name]
+    return any(columns_not_known(row, setup) for key, row in cluster.store.rows.items() if key[0] == name)
 
 
 def common_columns(first: TableSetup | None, second: TableSetup | None) -> tuple[list[int], list[int]]:
@@ -262,11 +261,15 @@ def _complete_result(cluster: ReplayedCluster, rows: Mapping[RowKey, tuple[Value
             result.rows[name].append(values)
 
 
-def columns_not_known(row: Row, table: Table) -> int:
+def columns_not_known(row: Row, setup: TableSetup) -> int:
     """Return how many stored columns of a row are not known: nothing showed them, or the server computed them."""
-    stored = {place: column for place, column in enumerate(table.columns) if column.generated != "virtual"}
-    computed = {place for place, column in stored.items() if column.is_computed and place not in row.payloads}
+    stored = _stored(setup.table)
+    computed = {place for place, column in stored.items() if setup.is_open(column) and place not in row.payloads}
     return len(row.lacking(stored) | computed)
+
+
+def _stored(table: Table) -> dict[int, Column]:
+    return {place: column for place, column in enumerate(table.columns) if column.generated != "virtual"}
 
 
 def _value(payloads: Mapping[int, bytes | None], layout: RowLayout, ordinal: int, column: Column) -> Value:

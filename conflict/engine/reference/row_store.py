@@ -82,7 +82,8 @@ class Row:
         table, places = setup.shown
         payloads = dict(self.payloads)
         for ordinal, column in zip(places, table.columns, strict=True):
-            if ordinal not in payloads and ordinal not in self.unknown and not column.is_computed:
+            written = ordinal in payloads or ordinal in self.unknown
+            if not written and column.generated != "virtual" and not setup.is_open(column):
                 value = implied_value(column)
                 payloads[ordinal] = None if value is None else layout.codecs[ordinal].encode(value)
         return payloads
