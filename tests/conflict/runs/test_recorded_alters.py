@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import conflict
+from conflict.errors import ConfigurationError
 from conflict.result import Result
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import EventType
@@ -182,3 +183,16 @@ def test_virtual_columns_are_in_no_result(tmp_path: Path):
     result = resolved(case, "local", tmp_path / "out")
     assert result.rows("A", "shop.items").column_names == ["id", "x", "s"]
     assert result.rows_in_part("A", "shop.items").column_names == ["id", "x", "s", "NDB$not_known"]
+
+
+def test_converted_values_do_not_keep_a_run_from_being_compared():
+    """No function compares such a column; where one could, the run is refused with the reason."""
+    case = RECORDINGS / "alters" / "final-rows-type-change"
+    assert conflict.compare(str(case / "run.toml")).to_arrow().num_rows > 0
+
+
+def test_a_converted_column_that_can_be_compared(tmp_path: Path):
+    """A DECIMAL becomes an INT UNSIGNED, which functions compare: the kernels do not have the values."""
+    run = with_statements(tmp_path, ["MODIFY d INT UNSIGNED"], strict=True)
+    with pytest.raises(ConfigurationError, match="converts the values of a column"):
+        conflict.compare(str(run))
