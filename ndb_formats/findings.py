@@ -99,7 +99,7 @@ class LogRemark:
     Attributes:
         sentence: What it says, without a full stop.
         contradicts: Whether a result cannot be right because of it.
-        lost: Whether changes may be missing from the log.
+        lost: Whether changes may be missing from the log, or never have arrived at the other cluster.
     """
 
     sentence: str

@@ -99,6 +99,7 @@ class DefinitionStep:
         copied: Those of them whose rows were copied into a new table.
         renewed: The History tables that the server opened as new ones: all that it changed other than online.
         altered: By History table, the columns of which it gave every row the value.
+        commits: Whether it commits a transaction of NDB, as TRUNCATE does and an ALTER that copies a table.
     """
 
     file: str
@@ -111,6 +112,7 @@ class DefinitionStep:
     copied: tuple[str, ...] = ()
     renewed: tuple[str, ...] = ()
     altered: Mapping[str, tuple[AlteredColumn, ...]] = attrs.field(factory=dict)
+    commits: bool = False
 
 
 @attrs.frozen(eq=False)

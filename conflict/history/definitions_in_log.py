@@ -15,10 +15,11 @@ import attrs
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.config.database_names import DatabaseNames
 from conflict.config.schema_file import logged_name
+from conflict.history.other_engines import OtherEngines
 from conflict.history.run import Run
 from conflict.rules.replication_table import rows_without_table
 from ndb_formats.columnar.log_scan import LoggedTable, LogItem, ScannedStatement
-from ndb_formats.errors import FormatError, did_you_mean
+from ndb_formats.errors import FormatError, SchemaError, did_you_mean
 from ndb_formats.events.agreed_definition import check_definition, definition_of
 from ndb_formats.rules.update_format import is_ndb
 from ndb_formats.schema.create_table import definitions_before
@@ -29,6 +30,9 @@ from ndb_formats.schema.tables import Table, full_name, split_full_name
 __all__ = ["ClusterLog", "DefinitionNote", "NoteKind", "sentences_of", "sentences_on_rows", "some_of"]
 
 MOST_NAMES = 10
+_CHANGED_ELSEWHERE = (
+    "it becomes a table of NDB with rows that were changed in another engine, which the binlogs of NDB do not hold"
+)
 
 
 class NoteKind(Enum):
@@ -155,6 +159,7 @@ class ClusterLog:
         error: Why it cannot be followed any further.
         notes: What is to be said.
         names: The run's names of databases.
+        engines: The tables that are of another engine.
     """
 
     cluster: ClusterConfiguration
@@ -169,6 +174,7 @@ class ClusterLog:
     error: FormatError | None = None
     notes: list[DefinitionNote] = attrs.field(factory=list)
     names: DatabaseNames = attrs.field(factory=DatabaseNames)
+    engines: OtherEngines = attrs.field(factory=OtherEngines)
 
     def run_name(self, table: str | None) -> str | None:
         """Return the full name that the run gives a table of the log."""
@@ -176,6 +182,19 @@ class ClusterLog:
             return None
         database, name = split_full_name(table)
         return full_name(self.names.run_database(self.cluster.name, database), name)
+
+    @property
+    def undefined_tables(self) -> frozenset[str]:
+        """The run's names of the tables that it changes and that no schema and no statement defines."""
+        kinds = (NoteKind.NOT_READ, NoteKind.TAKEN)
+        named = (self.run_name(note.table) for note in self.notes if note.what in kinds)
+        return frozenset(name for name in named if name is not None)
+
+    @property
+    def logged_tables(self) -> frozenset[str]:
+        """The run's names of the tables that it changes."""
+        named = (self.run_name(full_name(*each)) for each in self.logged)
+        return frozenset(name for name in named if name is not None)
 
     @property
     def known(self) -> bool:
@@ -212,6 +231,9 @@ class ClusterLog:
             after, steps = current.after(item.statement)
         except FormatError as error:
             after, steps = self._unfollowed(item, current, item.statement.shown_in(error))
+        changed = next((each.before for each in steps if self._brings_unknown_rows(each)), None)
+        if changed is not None:
+            after, steps = self._unfollowed(item, current, SchemaError(_CHANGED_ELSEWHERE, table=changed.full_name))
         named = tuple(self._as_logged(each) for each in steps)
         if named != steps:
             steps, after = named, attrs.evolve(after, tables=current.with_steps(named).tables)
@@ -250,13 +272,29 @@ class ClusterLog:
         tables = {name: table for name, table in definitions.tables.items() if not self.is_other(table)}
         return attrs.evolve(definitions, tables=tables)
 
+    def _brings_unknown_rows(self, step: TableStep) -> bool:
+        """Whether a step brings a table to NDB with rows that another engine logged."""
+        before, after = step.before, step.after
+        kept = before is not None and after is not None and not step.emptied and not self.is_other(after)
+        return kept and before is not None and self.is_other(before) and self.engines.is_changed(before)
+
     def _step_of_ndb(self, step: TableStep) -> TableStep | None:
-        """Return what a step does to tables of NDB; one that gets another engine is gone."""
+        """Return what a step does to tables of NDB; one that gets another engine is gone, if it does not come back."""
         before = None if step.before is None or self.is_other(step.before) else step.before
         after = None if step.after is None or self.is_other(step.after) else step.after
         if before is None and after is None:
+            self.engines.move(step)
             return None
         if before is not None and after is not None:
+            return step
+        if before is not None:
+            self.engines.leave(step, len(self.steps))
+        elif (returned := self.engines.come_back(step)) is not None:
+            number, step = returned
+            left = self.steps[number]
+            left.tables = tuple(
+                attrs.evolve(each, emptied=each.emptied and each.before != step.before) for each in left.tables
+            )
             return step
         return TableStep(before, after, emptied=True)
 
@@ -270,6 +308,7 @@ class ClusterLog:
             self.notes.append(DefinitionNote(table_map.full_name, f"{item.file}, position {item.position}", what))
 
         if known is not None and self.is_other(known):
+            self.engines.change(known)
             note(NoteKind.OTHER_ENGINE)
             return current
         if known is not None:

@@ -125,6 +125,8 @@ def make_run(
         pieces=pieces,
         restarts=restarts,
         outlines=outlines,
+        undefined_tables={log.cluster.name: log.undefined_tables for log in logs},
+        logged_tables={log.cluster.name: log.logged_tables for log in logs},
         statements=reduce(or_, (_statements(each, scans[each.name]) for each in configuration.clusters)),
         renames=possible_renames(
             configuration.links.filters, {name: _column_types(scan) for name, scan in scans.items()}

@@ -209,6 +209,8 @@ class Run:
         outlines: What planning needs of each file of its logs that was there, by path.
         kept_alone: By cluster, the files that its History has read and that are not given any more, if there are any.
         statements: Where statements stand in its logs.
+        undefined_tables: By cluster, the tables that its log changes and that no schema and no statement defines.
+        logged_tables: By cluster, all tables that its log changes.
     """
 
     configuration: Configuration
@@ -226,6 +228,8 @@ class Run:
     outlines: Mapping[str, FileOutline] = attrs.field(factory=dict, eq=False, repr=False)
     kept_alone: Mapping[str, KeptAlone] = attrs.field(factory=dict)
     statements: StatementPlaces = attrs.field(default=NO_STATEMENTS, repr=False)
+    undefined_tables: Mapping[str, frozenset[str]] = attrs.field(factory=dict, repr=False)
+    logged_tables: Mapping[str, frozenset[str]] = attrs.field(factory=dict, repr=False)
 
     @property
     def clusters(self) -> tuple[ClusterConfiguration, ...]:

@@ -185,6 +185,8 @@ def _take(
     before, after = step.before, step.after
     if (before is not None and is_exceptions_table(before)) or (after is not None and is_exceptions_table(after)):
         return None
+    if before is not None and after is None and not step.emptied:
+        return lineage.names.get((before.database, before.name))  # it comes back with its rows
     name = None if before is None else lineage.names.pop((before.database, before.name), None)
     if after is None:
         return name
@@ -264,7 +266,10 @@ def _definitions(
             moment.touched,
             moment.copied,
             moment.renewed,
-            {name: tuple(_placed(each, tables[name]) for each in own) for name, own in moment.altered.items() if own},
+            altered={
+                name: tuple(_placed(each, tables[name]) for each in own) for name, own in moment.altered.items() if own
+            },
+            commits=bool(moment.copied) or moment.logged.statement.words().accept("TRUNCATE"),
         )
         for moment, after in zip(moments[1:], made[1:], strict=True)
         if moment.logged is not None

@@ -31,6 +31,7 @@ class CauseKind(StrEnum):
     ROLE_CHANGE = "role change"
     VALUES = "values"
     ROW_SLICE = "row slice"
+    UNLOGGED = "unlogged write"
     FILES = "files"
     DEFINITION = "definition"
     FILTER = "filter"

@@ -244,7 +244,7 @@ class ResolvedRun:
             **self.moves.to_json(
                 [(each.applier, each.source, each.foreign_epoch) for each in self.summary.schedule.skipped]
             ),
-            **({"converged": None} if self.unrelated or self.run.is_lossy else {}),
+            **({"converged": None} if self.unrelated or any(each.lost for each in self.remarks) else {}),
             **self.checks(),
         }
 

@@ -8,7 +8,7 @@ first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -35,6 +35,8 @@ _WORDS = {
     CauseKind.FUNCTION: f"another conflict function, or none, was in force ({_GIVE})",
     CauseKind.ROLE: "another role was in force (--primary, or role in the run file)",
     CauseKind.PRIMARY: "the other cluster was the primary, or both were (--primary)",
+    CauseKind.UNLOGGED: "the rows were written anew before, which no binlog holds: OPTIMIZE TABLE does that, and for a "
+    "function by epoch it is a change of each row by the cluster where it was run",
     CauseKind.FILES: "a file, or some events, are missing (give all binlog files of both servers; changes under "
     "sql_log_bin=0 are in none)",
     CauseKind.DEFINITION: "the PRIMARY KEY is not the one that the definition says (--schema, schema in the run file)",
@@ -96,6 +98,11 @@ class _Seen:
     def table(self) -> str:
         """``database.table``."""
         return self.setup.table.full_name
+
+    @property
+    def rejects_more(self) -> bool:
+        """Whether all that differs is that its function by epoch rejected changes, and sent the rows as they were."""
+        return _by_epoch(self.setup) and self.refreshed == self.all
 
     def cause(self, kind: CauseKind, sentence: str) -> LikelyCause:
         """Return a cause of it."""
@@ -308,9 +315,16 @@ def _of_no_refresh(seen: Iterable[_Seen], facts: Mapping[str, LogFacts]) -> Iter
         yield attrs.evolve(cause, cluster=found[0].cluster)  # which says it of all
 
 
-def _left(seen: Iterable[_Seen], facts: Mapping[str, LogFacts]) -> list[_Seen]:
+def _left(seen: Sequence[_Seen], facts: Mapping[str, LogFacts]) -> list[_Seen]:
     """Return what several causes explain, but for what follows from a function by epoch that was not in force."""
-    all_of = [each for each in seen if each.values < each.all]
+    # What a cluster without a function changes otherwise can be what the other one refreshed.
+    refreshed = {each.table: each.all for each in seen if each.rejects_more}
+    all_of = [
+        each
+        for each in seen
+        if each.values < each.all
+        and (each.setup.function is not None or not each.more == each.all <= refreshed.get(each.table, 0))
+    ]
     if not _not_refreshing(all_of, facts):
         return all_of
     return [each for each in all_of if each.setup.function is not None and not _by_epoch(each.setup)]
@@ -340,6 +354,8 @@ def _kinds(each: _Seen, facts: Mapping[str, LogFacts]) -> tuple[CauseKind, ...]:
         kinds.append(CauseKind.ROLE)
     elif function is not None and function.spec.refreshes and not function.spec.uses_role:
         kinds.append(CauseKind.PRIMARY)
+    if each.rejects_more:
+        kinds.append(CauseKind.UNLOGGED)
     return (*kinds, CauseKind.FILES, CauseKind.DEFINITION)
 
 

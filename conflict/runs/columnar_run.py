@@ -29,6 +29,7 @@ from conflict.results.layout import BUCKET_PARTS, ResultOptions
 from conflict.results.likely_causes import declared_types, likely_causes, with_renames
 from conflict.results.run_document import ResolvedRun, changes_under_way
 from conflict.results.summary import RunSummary
+from conflict.results.tables_not_there import tables_not_there
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.channel_moves import find_moves
 from conflict.runs.finding_unlogged import find_unlogged, followed
@@ -178,6 +179,7 @@ def settle_run(
     manifest = settled.manifest
     causes = _causes(run, history, manifest, summary, facts)
     starts = {name: start.epoch for name, start in settled.part.starts.items()}
+    applied, sizes = settled.last_applied(), settled.epoch_sizes()
     resolved = ResolvedRun(
         run,
         summary,
@@ -189,9 +191,9 @@ def settle_run(
         summary.settled,
         causes,
         run.notes,
-        run.remarks,
+        (*run.remarks, *tables_not_there(run, applied, sizes)),
         starts=starts,
-        under_way=changes_under_way(run.links, settled.last_applied(), settled.epoch_sizes()),
+        under_way=changes_under_way(run.links, applied, sizes),
         moves=find_moves(runner, settled.job.run, settled.resolved.found.applies, progress),
         unlogged=unlogged.changes,
         unlogged_followed=unlogged.are_followed,

@@ -54,6 +54,7 @@ from conflict.results.resolution_ledger import (
 )
 from conflict.results.run_document import ResolvedRun, changes_under_way, is_same_result, reading_path, with_readings
 from conflict.results.summary import with_open_rows, with_open_schedule
+from conflict.results.tables_not_there import tables_not_there
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.runner import DEFAULTS, ResolveOptions
 from ndb_formats.schema.row_keys import refuse_inexact_keys
@@ -338,7 +339,7 @@ def _written(
             run.renames,
         ),
         notes=run.notes,
-        remarks=run.remarks,
+        remarks=(*run.remarks, *tables_not_there(run, applied, sizes)),
         under_way=changes_under_way(run.links, applied, sizes),
         moves=moves,
     )

@@ -60,8 +60,8 @@ Tables = dict[str, Columns]
 FIRST: Columns = (KEY, VALUE, MORE)
 VALUES = (0, 1, 2, 2**63 - 1, 2**63, 2**64 - 1)
 # What a statement does; "add" is done in place, "copy" adds a column by copying the table, and the server alone knows
-# the values of one that is "computed".
-KINDS = ("add", "add", "copy", "computed", "drop column", "rename", "truncate", "drop")
+# the values of one that is "computed"; "engine" takes it out of NDB until another statement brings it back.
+KINDS = ("add", "add", "copy", "computed", "drop column", "rename", "truncate", "drop", "engine")
 _ADDED = {"add": "", "copy": ", ALGORITHM=COPY", "computed": " DEFAULT (1 + 1)"}
 # Where statements are run: all on A, those of each table on one cluster, or on both, which then empty tables alone.
 PLACES = ("A", "each", "both")
@@ -96,7 +96,11 @@ class Sent:
 
     @property
     def leaves_trace(self) -> bool:
-        return self.text.startswith("TRUNCATE") or self.text.endswith("COPY")
+        return self.text.startswith("TRUNCATE") or self.copies
+
+    @property
+    def copies(self) -> bool:
+        return self.text.endswith(("COPY", "ENGINE=NDB"))
 
 
 @attrs.define
@@ -187,6 +191,7 @@ class Maker:
         transactions: How many there were.
         narrowed: Tables that have lost a column.
         where: One of `PLACES`.
+        away: The tables that are of another engine.
     """
 
     chance: Random
@@ -197,6 +202,7 @@ class Maker:
     # No column is added in the place of a dropped one: changes on the way would go by places, which the kernels do not.
     narrowed: set[str] = attrs.field(factory=set)
     where: str = "A"
+    away: Tables = attrs.field(factory=dict)
 
     def step(self) -> None:
         side = self.sides[self.chance.choice("AB")]
@@ -236,7 +242,7 @@ class Maker:
         log = f"{other.name}.000001".encode()
         code, _, body = status(other.server_id, max(applied, default=0), self.transactions, log, statement.end)
         copied = [(WRITE, other.server_id, self._row(*each, WRITE)) for each in statement.there.items()]
-        return [*(copied if statement.text.endswith("COPY") else ()), (code, side.server_id, body)]
+        return [*(copied if statement.copies else ()), (code, side.server_id, body)]
 
     def take_all(self) -> None:
         """Let both appliers take everything that changes rows, so that every place is given."""
@@ -261,10 +267,13 @@ class Maker:
 
     def _statement(self, tables: Tables, owned: Sequence[str]) -> str:
         """Return a statement on one of some tables, and carry it out."""
-        mine = sorted(each for each in tables if each.removesuffix("_new") in owned)
+        mine = sorted(each for each in (*tables, *self.away) if each.removesuffix("_new") in owned)
         name = self.chance.choice(mine or owned[:1])
         if self.where == "both":
             return f"TRUNCATE TABLE {name}"
+        if name in self.away:
+            tables[name] = self.away.pop(name)
+            return f"ALTER TABLE {name} ENGINE=NDB"
         if name not in tables:
             tables[name] = FIRST
             return f"CREATE TABLE {name} ({', '.join(FIRST)})"
@@ -281,9 +290,12 @@ class Maker:
             return f"ALTER TABLE {name} DROP COLUMN {column.split()[0]}"
         if kind == "rename":
             new = name.removesuffix("_new") if name.endswith("_new") else f"{name}_new"
-            if new not in tables:
+            if new not in tables and new not in self.away:
                 tables[new] = tables.pop(name)
                 return f"RENAME TABLE {name} TO {new}"
+        if kind == "engine" and len(tables) > 1:
+            self.away[name] = tables.pop(name)
+            return f"ALTER TABLE {name} ENGINE=InnoDB"
         if kind == "drop" and len(tables) > 1:
             del tables[name]
             return f"DROP TABLE {name}"

@@ -92,16 +92,16 @@ class Row:
         """Return those of some columns whose values are not known."""
         return self.unknown.intersection(columns)
 
-    def altered(self, columns: Sequence[AlteredColumn], setup: TableSetup, layout: RowLayout) -> Row:
+    def altered(self, columns: Sequence[AlteredColumn], setup: TableSetup | None, layout: RowLayout) -> Row:
         """
         Return the row after a statement that gave it values of some columns.
 
         Args:
             columns: The columns.
-            setup: The table before the statement.
+            setup: The table before the statement; None if it was not NDB's then.
             layout: How rows of the History table are read.
         """
-        payloads, unknown = self.stored(setup, layout), set(self.unknown)
+        payloads, unknown = self.payloads if setup is None else self.stored(setup, layout), set(self.unknown)
         made = dict[int, bytes | None]()
         for each in columns:
             value = _value_after(each, payloads, layout)

@@ -88,8 +88,9 @@ def read_all_summaries(history: Folder, links: Links, batches: Sequence[int]) ->
 
 def read_epoch_sizes(history: Folder, cluster: str, batches: Iterable[int]) -> EpochSizes:
     """Return how many row changes each epoch of a cluster has."""
-    epochs = read_epochs_of(history, cluster, batches, ["number", "changes"])
-    return EpochSizes(*(epochs.column(name).to_numpy() for name in ("number", "changes")))
+    columns = ["number", "changes", "unread"]
+    epochs = read_epochs_of(history, cluster, batches, columns)
+    return EpochSizes(*(epochs.column(name).to_numpy() for name in columns))
 
 
 def read_epoch_ends(history: Folder, cluster: str, batches: Iterable[int], bounds: Bounds) -> Positions:

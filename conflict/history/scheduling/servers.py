@@ -11,7 +11,7 @@ Source: MySQL manual, "NDB Cluster Replication: Implementing Failover with NDB C
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -23,8 +23,16 @@ from conflict.history.epochs import AppliedEpoch, BinlogEpoch
 from conflict.history.restarts import Restarts
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.summaries import Summary, SummaryColumns, distinct
+from conflict.history.timeline import DefinitionChange
 
-__all__ = ["clusters_of_servers", "columns_of_clusters", "of_clusters", "with_restarts", "with_servers"]
+__all__ = [
+    "clusters_of_servers",
+    "columns_of_clusters",
+    "of_clusters",
+    "with_restarts",
+    "with_servers",
+    "with_statements",
+]
 
 Epochs = TypeVar("Epochs", Summary, BinlogEpoch)
 Logged = Mapping[str, Sequence[Summary]]
@@ -120,6 +128,29 @@ def with_restarts(applies: ScheduleColumns, server_id: int, restarts: Restarts) 
         times = np.searchsorted(np.array(sorted(first), np.uint64), applies["epoch"][mine], "right")
         before = np.concatenate([[0], np.maximum.accumulate(times)])[: len(mine)]
         restarted[mine[times > before]] = True
+    return applies.with_columns(restarted=restarted)
+
+
+def with_statements(applies: ScheduleColumns, changes: Iterable[DefinitionChange]) -> ScheduleColumns:
+    """
+    Return the epoch applies of a channel; the first one after a statement that the applier committed begins anew.
+
+    The commit has no conflict, so that the applier looks for transactions in conflict no more.
+
+    Args:
+        applies: The epoch applies, in order.
+        changes: The cluster's changes of definitions.
+    """
+    places = [
+        place
+        for each in changes
+        if each.follows >= 0 and each.step.commits
+        for place in np.flatnonzero(applies["applied"] & (applies["foreign_epoch"] > np.uint64(each.follows)))[:1]
+    ]
+    if not places:
+        return applies
+    restarted = applies["restarted"].copy()
+    restarted[places] = True
     return applies.with_columns(restarted=restarted)
 
 

@@ -238,21 +238,27 @@ def _lists(lists: Sequence[Sequence[int]]) -> Lists:
 @attrs.frozen(eq=False)
 class EpochSizes:
     """
-    How many row changes own epochs have. Both arrays have shape (epochs,).
+    How many row changes own epochs have. All arrays have shape (epochs,).
 
     Attributes:
         numbers: The epochs, in order. uint64.
         changes: The row changes of each. int64.
+        unread: Whether each has rows of tables that are not read. bool.
     """
 
     numbers: npt.NDArray[np.uint64]
     changes: npt.NDArray[np.int64]
+    unread: npt.NDArray[np.bool_]
 
     @classmethod
     def of_summaries(cls, summaries: Iterable[Summary]) -> Self:
         """Return those of some epochs, in order."""
-        sizes = [(each.number, each.changes) for each in summaries]
-        return cls(np.array([each for each, _ in sizes], np.uint64), np.array([each for _, each in sizes], np.int64))
+        own = list(summaries)
+        return cls(
+            np.array([each.number for each in own], np.uint64),
+            np.array([each.changes for each in own], np.int64),
+            np.array([each.unread for each in own], np.bool_),
+        )
 
     def of(self, epochs: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         """Return how many changes epochs have; 0 for one that is not there."""
@@ -264,7 +270,7 @@ class EpochSizes:
         """Return those of the epochs from `first` to `last`."""
         start = np.searchsorted(self.numbers, np.uint64(first))
         stop = np.searchsorted(self.numbers, np.uint64(last), "right")
-        return EpochSizes(self.numbers[start:stop], self.changes[start:stop])
+        return EpochSizes(self.numbers[start:stop], self.changes[start:stop], self.unread[start:stop])
 
 
 def epoch_ends(applier: Sequence[Summary]) -> Positions:

@@ -1,11 +1,14 @@
 """Which cluster a server id belongs to, and the SQL nodes at the ends of a channel."""
 
+import pytest
+
 from conflict.config.configuration import ClusterConfiguration, Links, LoggingServer
+from conflict.config.definitions import DefinitionStep, Moment
 from conflict.history.epochs import AppliedEpoch
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
-from conflict.history.scheduling.servers import clusters_of_servers, of_clusters, with_servers
+from conflict.history.scheduling.servers import clusters_of_servers, of_clusters, with_servers, with_statements
 from conflict.history.scheduling.summaries import Summary
-from conflict.history.timeline import EpochApply
+from conflict.history.timeline import DefinitionChange, EpochApply
 
 
 def links(*servers: tuple[int, ...]) -> Links:
@@ -91,6 +94,24 @@ def test_the_nodes_at_both_ends_of_a_channel() -> None:
         (1, 2, False),
         (3, 4, True),
     ]
+
+
+@pytest.mark.parametrize(
+    ("follows", "commits", "begins_anew"), [(101, True, 102), (100, True, 102), (101, False, None), (-1, True, None)]
+)
+def test_an_applier_begins_anew_after_a_statement_that_it_committed(
+    follows: int, commits: bool, begins_anew: int | None
+) -> None:
+    """TRUNCATE and an ALTER that copies commit between two epochs of the source; epoch 101 was not applied."""
+    applies = [
+        EpochApply(10, 0, "B", 100),
+        EpochApply(11, 0, "B", 101, applied=False),
+        EpochApply(12, 0, "B", 102),
+        EpochApply(13, 0, "B", 103),
+    ]
+    step = DefinitionStep("B.000001", 4, 2, "TRUNCATE TABLE t", Moment({}, {}), commits=commits)
+    found = with_statements(ScheduleColumns.of_applies("B", applies), [DefinitionChange(11, step, follows=follows)])
+    assert [each.foreign_epoch for each in found.applies() if each.restarted] == ([begins_anew] if begins_anew else [])
 
 
 def test_the_epochs_of_a_third_cluster_are_of_no_other_one() -> None:

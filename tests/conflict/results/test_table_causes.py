@@ -1,19 +1,23 @@
 """What contradictions of tables point to, from counts that are made up here: the right cause first, or all that fit."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import attrs
 import pytest
 
+import conflict
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.table_causes import causes_of_tables
 from conflict.rules.functions import parse_conflict_function
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
 from ndb_formats.schema.create_table import parse_create_table
+from tests.corpora import RECORDINGS
 
 FUNCTION, ROLE, PRIMARY = CauseKind.FUNCTION, CauseKind.ROLE, CauseKind.PRIMARY
 FILES, DEFINITION, VALUES = CauseKind.FILES, CauseKind.DEFINITION, CauseKind.VALUES
+UNLOGGED = CauseKind.UNLOGGED
 LESS, MORE = "derived CHANGED, shown nothing", "derived nothing, shown CHANGED"
 REFRESHED, NOT_REFRESHED = "derived CHANGED, shown REFRESHED", "derived REFRESHED, shown CHANGED"
 UNMARKED, MARKED = "derived CHANGED, shown CHANGED not as reflected", "derived CHANGED, shown CHANGED as reflected"
@@ -77,6 +81,33 @@ def test_what_contradictions_of_one_kind_point_to(
     (cause,) = causes({("A", "t"): kind}, {"t": function})
     assert (cause.kind, cause.kinds) == (kinds[0], kinds)
     assert ("Cannot tell which of: " in cause.sentence) == (len(kinds) > 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "kinds"),
+    [
+        ("NDB$EPOCH()", (FUNCTION, PRIMARY, UNLOGGED, FILES, DEFINITION)),
+        ("NDB$EPOCH_TRANS()", (FUNCTION, PRIMARY, UNLOGGED, FILES, DEFINITION)),
+        ("NDB$EPOCH2()", (FUNCTION, ROLE, UNLOGGED, FILES, DEFINITION)),
+    ],
+)
+def test_rejections_by_epoch_alone_can_follow_from_rows_that_were_written_anew(
+    function: str, kinds: tuple[CauseKind, ...]
+) -> None:
+    """OPTIMIZE TABLE gives rows a new epoch; the cluster that applied what was refreshed has no cause of its own."""
+    seen = {("A", "t"): "derived DELETED, shown REFRESHED", ("B", "t"): MORE}
+    (cause,) = causes(seen, {"t": function}, {"t": None}, facts={"A": LogFacts(refreshes=True)})
+    assert (cause.cluster, cause.kinds) == ("A", kinds)
+    assert "OPTIMIZE TABLE" in cause.options
+
+
+def test_other_contradictions_do_not_follow_from_them() -> None:
+    """Changes that were applied and that the function rejects; changes on the other cluster that were not refreshed."""
+    facts = {"A": LogFacts(refreshes=True)}
+    (cause,) = causes({("A", "t"): NOT_REFRESHED}, {"t": "NDB$EPOCH()"}, facts=facts)
+    assert UNLOGGED not in cause.kinds
+    first, second = causes({("A", "t"): REFRESHED, ("B", "t"): LESS}, {"t": "NDB$EPOCH()"}, {"t": None}, facts=facts)
+    assert (first.cluster, second.cluster) == ("A", "B")
 
 
 def test_no_function_is_said_before_a_missing_file() -> None:
@@ -153,7 +184,7 @@ def test_a_primary_that_marks_rows_has_the_right_role() -> None:
     """NDB$EPOCH2 for NDB$EPOCH2_TRANS: the role is no cause of it."""
     facts = {"A": LogFacts(reflects=True, role=Role.PRIMARY)}
     (cause,) = causes({("A", "t"): REFRESHED}, {"t": "NDB$EPOCH2()"}, facts=facts)
-    assert cause.kinds == (FUNCTION, FILES, DEFINITION)
+    assert cause.kinds == (FUNCTION, UNLOGGED, FILES, DEFINITION)
 
 
 def test_of_two_primaries_the_one_that_marks_no_rows_is_none() -> None:
@@ -215,3 +246,13 @@ def test_no_filter(changed: set[str], applied: set[str], kind: str) -> None:
     facts = {"A": LogFacts(changed_tables=frozenset(changed)), "B": LogFacts(applied_tables=frozenset(applied))}
     found = causes({("B", "t"): kind}, {"t": "NDB$MAX(x)", "u": None}, facts=facts)
     assert CauseKind.FILTER not in {each.kind for each in found}
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_a_recorded_optimize_is_among_the_causes(engine: str, tmp_path: Path) -> None:
+    """A ran OPTIMIZE TABLE, and rejected B's delete of a row that nobody had changed since B had got it."""
+    found = conflict.resolve(RECORDINGS / "reports/12-optimize-epoch/run.toml", out=tmp_path / "out", engine=engine)
+    (cause,) = found.run["likely_causes"]
+    assert (cause["cluster"], cause["tables"]) == ("A", ["shop.items"])
+    assert UNLOGGED.value in cause["cannot_tell"]
+    assert found.summary.contradicted == 2

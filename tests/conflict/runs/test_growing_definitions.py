@@ -88,7 +88,7 @@ class Scripted(Maker):
 
     script: list[Statement] = attrs.field(factory=list)
 
-    def _statement(self, tables: dict[str, Columns], owned: Sequence[str]) -> str:
+    def _statement(self, tables: dict[str, Columns], _owned: Sequence[str]) -> str:
         text, changed = self.script.pop(0)
         for name, columns in changed.items():
             if columns is None:
