@@ -4,7 +4,7 @@ A result on disk, read again: what `conflict.read_result` returns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from conflict.errors import HistoryError
 from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.folder import Folder, folder_of
 from conflict.history.grid.whole_files import refuse_moved_away
-from conflict.results.arrow_rows import key_values, row_schema, table_of
+from conflict.results.arrow_rows import NOT_KNOWN_IN, key_values, row_schema, table_of
 from conflict.results.conflicts import count_conflicts, read_conflicts
 from conflict.results.glance import ResultSummary, summary_of
 from conflict.results.layout import (
@@ -34,6 +34,7 @@ from conflict.results.layout import (
     exceptions_path,
     refuse_damaged_result,
     rows_folder,
+    rows_in_part_folder,
 )
 from conflict.rules.decision import Verdict
 from ndb_formats.schema.tables import full_name, split_full_name
@@ -222,6 +223,20 @@ class Result:
         Raises:
             HistoryError: The result has no such cluster or table, or was made without final rows.
         """
+        return self._final_rows(cluster, table, rows_folder, ())
+
+    def rows_in_part(self, cluster: str, table: str) -> pa.Table:
+        """
+        Return the rows of a table on a cluster at the end with values that a statement gave and only the server knows.
+
+        Such a value is NULL here, and the last column, ``NDB$not_known``, lists the names of the columns that have one.
+        Arguments and errors as for `rows`, which does not have these rows.
+        """
+        return self._final_rows(cluster, table, rows_in_part_folder, (NOT_KNOWN_IN,))
+
+    def _final_rows(
+        self, cluster: str, table: str, folder: Callable[[str, str], str], more: Sequence[pa.Field]
+    ) -> pa.Table:
         name = self.table_named(table)
         columns = self._columns_of(name)
         self.cluster_named(cluster)
@@ -230,11 +245,11 @@ class Result:
         if not wanted:
             message = "the result was made without final rows; resolve with final rows to have them"
             raise HistoryError(message)
-        path = rows_folder(cluster, self.databases.own_name(cluster, name))
+        path = folder(cluster, self.databases.own_name(cluster, name))
         if self.folder.exists(path):
             return self._all_parts(path)
         with self._reading():
-            return row_schema(table_of(columns)).empty_table()
+            return pa.schema([*row_schema(table_of(columns)), *more]).empty_table()
 
     def spark(self, part: str) -> Any:
         """

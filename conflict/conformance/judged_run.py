@@ -21,8 +21,8 @@ from conflict.history.reading import read_cluster
 from conflict.history.run import Run
 from conflict.history.timeline import START, Position
 from conflict.results.cause_kinds import CauseKind
-from conflict.results.files import count_rejected, read_applied_epochs, read_rows, read_tracked
-from conflict.results.layout import exceptions_path, rows_folder
+from conflict.results.files import count_rejected, read_applied_epochs, read_rows, read_rows_in_part, read_tracked
+from conflict.results.layout import exceptions_path, rows_folder, rows_in_part_folder
 from conflict.results.model import ClusterResult
 from conflict.results.run_document import ResolvedRun, reading_path
 from conflict.results.server_counters import ServerCounters, server_counters
@@ -253,8 +253,11 @@ def _read_results(
         for table, setup in setups.items():
             if setup.refusal is None:
                 shown = run.shown_on(name, setup)
-                rows = read_rows(out, rows_folder(name, own_name(name, table)), shown)
-                result.rows[run.databases.run_table(name, shown).full_name] = rows
+                columns = tuple(column for column in shown.columns if column.generated != "virtual")
+                stored = attrs.evolve(shown, columns=columns)
+                named, own = run.databases.run_table(name, shown).full_name, own_name(name, table)
+                result.rows[named] = read_rows(out, rows_folder(name, own), stored)
+                result.rows_in_part[named] = read_rows_in_part(out, rows_in_part_folder(name, own), stored)
         for definition in run.schema.tables:
             # An exceptions table that no function writes to stays empty, whatever is wrong with its definition.
             if definition.full_name not in setups:

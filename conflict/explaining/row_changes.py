@@ -247,8 +247,8 @@ def _segments(run: Run, cluster: ClusterConfiguration) -> Iterator[Segment]:
     """Yield the segments of what is read as the log of a cluster."""
     for piece in run.log_of(cluster):
         planned = plan_segments([piece.file], start=piece.start, stop=piece.stop, outline=run.outline_of)
-        nodes = {"server_id": piece.server_id, "server_id_bits": cluster.server_id_bits}
-        yield from (attrs.evolve(each, **nodes) for each in planned.segments)
+        own, bits = piece.server_id, cluster.server_id_bits
+        yield from (attrs.evolve(each, server_id=own, server_id_bits=bits) for each in planned.segments)
         if planned.error is not None:
             return
 

@@ -9,6 +9,8 @@ from functools import partial
 from itertools import product
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 
 from conflict.config.configuration import ClusterConfiguration, Links
 from conflict.history.crashes import Crash, crashes_in_rows, crashes_of, not_by_crash
@@ -33,7 +35,7 @@ from conflict.history.scheduling.start import (
     starts_in_the_middle,
 )
 from conflict.history.scheduling.summaries import Summary, SummaryColumns, epoch_ends, summarize
-from conflict.history.timeline import END, LAST_GROUP, DefinitionChange, Transaction, timeline_of
+from conflict.history.timeline import END, DefinitionChange, Transaction, statement_positions, timeline_of
 from conflict.history.unlogged_changes import is_too_many, logged_states, unlogged_changes
 from ndb_formats.errors import FormatError, WrongKeyError
 from ndb_formats.events.row_image import RowLayout
@@ -169,7 +171,8 @@ def history_of(run: Run, readings: Mapping[str, ClusterReading], hints: ClusterH
             for transaction in epoch.transactions
         ]
         changes = kept_changes(made[cluster.name], _last(summaries[cluster.name]), cut=cut)
-        timeline = timeline_of(transactions, applied[cluster.name], changes)
+        numbers = SummaryColumns.of(summaries[cluster.name]).number
+        timeline = timeline_of(transactions, applied[cluster.name], with_positions(changes, numbers))
         clusters.append(
             Cluster(
                 cluster.name,
@@ -371,6 +374,8 @@ def schedule_of(
     # Who set back one replica may have set back the others too.
     again = any(set_back(summaries[applier.name], source.server_id) for applier, source in links.channels())
     applies, assumed = list[ScheduleColumns](), 0
+    mine = with_positions((changes or {}).get(cluster.name, ()), SummaryColumns.of(summaries[cluster.name]).number)
+    changes = {**(changes or {}), cluster.name: mine}
     for source in links.sources(cluster.name):
         placed, open_places = place_applies(
             summaries[cluster.name],
@@ -381,10 +386,11 @@ def schedule_of(
             hints=(hints or {}).get(cluster.name, ()),
             cut=cut,
             again=again,
-            barriers=_barriers(cluster, source, summaries[cluster.name], changes or {}),
+            barriers=_barriers(cluster, source, summaries[cluster.name], changes),
+            statements=[(each.epoch, each.group) for each in mine],
         )
         own = with_restarts(with_servers(placed, cluster, source, summaries), cluster.server_id, restarts)
-        own = with_statements(own, (changes or {}).get(cluster.name, ()))
+        own = with_statements(own, mine)
         applies, assumed = [*applies, own], assumed + open_places
     return applies, assumed
 
@@ -397,7 +403,7 @@ def _barriers(
 ) -> list[Barrier]:
     """Return what statements say of when a cluster applied the epochs of a source, in order."""
     mine, theirs = changes.get(cluster.name, ()), changes.get(source.name, ())
-    taken = [Barrier(each.follows, (each.epoch, LAST_GROUP)) for each in mine if each.follows >= 0]
+    taken = [Barrier(each.follows, (each.epoch, each.group)) for each in mine if each.follows >= 0]
     own = SummaryColumns.of(applier)
     applied = own.epoch[own.of_server(source.server_id)]
     for server_id in (cluster.server_id, source.server_id):
@@ -407,6 +413,17 @@ def _barriers(
         if further and len(applied) and int(applied.max()) <= further[0]:
             taken.append(Barrier(further[0], END))
     return sorted(taken, key=lambda each: each.foreign_epoch)
+
+
+def with_positions(changes: Sequence[DefinitionChange], numbers: npt.NDArray[np.uint64]) -> list[DefinitionChange]:
+    """Return changes of definitions with their own positions; `numbers`: the own epochs. Shape (epochs,)."""
+    before = [each.epoch for each in changes]
+    places = np.searchsorted(numbers, np.array(before, np.uint64), "right").tolist()
+    following = [int(numbers[place]) if place < len(numbers) else None for place in places]
+    return [
+        attrs.evolve(each, epoch=epoch, group=group)
+        for each, (epoch, group) in zip(changes, statement_positions(before, following), strict=True)
+    ]
 
 
 def placed_changes(

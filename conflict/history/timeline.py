@@ -27,6 +27,7 @@ __all__ = [
     "Timeline",
     "Transaction",
     "Window",
+    "statement_positions",
     "timeline_of",
 ]
 
@@ -201,9 +202,9 @@ class DefinitionChange:
     A statement that changed definitions on a cluster.
 
     Attributes:
-        epoch: Own epoch after which it was carried out.
+        epoch: Own epoch after which it was carried out; once it has its place, that of `statement_positions`.
         step: The statement.
-        group: After all groups of that epoch.
+        group: After all groups of that epoch; likewise.
         follows: The last epoch of the other cluster that was applied before, if the statement came from there; else -1.
     """
 
@@ -214,6 +215,23 @@ class DefinitionChange:
 
 
 Timeline = tuple[Transaction | EpochApply | DefinitionChange, ...]
+
+
+def statement_positions(before: Sequence[int], following: Sequence[int | None]) -> list[Position]:
+    """
+    Return the own positions of the statements of a log, each between two epochs and what the applier did there.
+
+    Between two statements with the same epochs around them, an epoch apply has room.
+
+    Args:
+        before: Per statement, the own epoch before it; 0 for none.
+        following: Per statement, the own epoch after it; None for none.
+    """
+    found = list[Position]()
+    for number, (epoch, after) in enumerate(zip(before, following, strict=True)):
+        earlier, later = before[:number].count(epoch), before[number + 1 :].count(epoch)
+        found.append((epoch + 1, 2 * earlier if after != epoch + 1 else -1 - 2 * later))
+    return found
 
 
 _Order = tuple[int, int, int, int, int]  # epoch, group, after groups of that number, and two places among equals

@@ -266,7 +266,9 @@ def _definitions(
             moment.touched,
             moment.copied,
             moment.renewed,
-            {name: tuple(_placed(each, tables[name]) for each in own) for name, own in moment.altered.items() if own},
+            altered={
+                name: tuple(_placed(each, tables[name]) for each in own) for name, own in moment.altered.items() if own
+            },
             commits=bool(moment.copied) or moment.logged.statement.words().accept("TRUNCATE"),
         )
         for moment, after in zip(moments[1:], made[1:], strict=True)

@@ -178,7 +178,7 @@ class EndedRun:
         found = Counter[str]()
         for row, state in self.cluster(cluster).store.rows.items():
             setup = self.cluster(cluster).setups.get(row[0])
-            if setup is not None and setup.refusal is None and not columns_not_known(state, setup.table):
+            if setup is not None and setup.refusal is None and not columns_not_known(state, setup):
                 found[row[0]] += state.copies
         return found
 
@@ -312,7 +312,7 @@ class EndedRun:
 
     def _lacks_columns(self, cluster: str, row: RowKey) -> bool:
         state, table = self.state(cluster, row), self.table(cluster, row[0])
-        return state is not None and table is not None and bool(columns_not_known(state, table.setup.table))
+        return state is not None and table is not None and bool(columns_not_known(state, table.setup))
 
     @cached_property
     def _unlogged(self) -> dict[RowKey, str]:

@@ -16,7 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from conflict.results.table_keys import TableKey
 from ndb_formats.schema.create_table import parse_create_table
@@ -24,7 +27,7 @@ from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.values import Geometry, Value, Vector
 
-__all__ = ["arrow_array", "key_values", "row_schema", "rows_to_arrow", "table_of"]
+__all__ = ["NOT_KNOWN_IN", "arrow_array", "key_values", "row_schema", "rows_to_arrow", "table_of", "with_unknown"]
 
 
 def table_of(columns: Mapping[str, str], key: Iterable[str] = ()) -> Table:
@@ -108,6 +111,27 @@ def arrow_array(values: Iterable[Value], kind: pa.DataType) -> pa.Array:
         FormatError: A JSON value is no document.
     """
     return pa.array([_arrow_value(value) for value in values], kind)
+
+
+# The names of the columns of a row whose values are not known; they are NULL in the row itself.
+NOT_KNOWN_IN = pa.field("NDB$not_known", pa.list_(pa.string()))
+
+
+def with_unknown(rows: pa.Table, unknown: npt.NDArray[np.bool_]) -> pa.Table:
+    """
+    Return rows that are known in part: NULL where a value is not known, and the column `NOT_KNOWN_IN`.
+
+    Args:
+        rows: The rows, with any values where these are not known.
+        unknown: Which values are not known. Shape (rows, columns).
+    """
+    names, plain = np.array(rows.column_names, object), rows.schema
+    columns = [
+        pc.if_else(pa.array(missing), pa.scalar(None, field.type), column)
+        for missing, field, column in zip(unknown.T, plain, rows.columns, strict=True)
+    ]
+    lists = pa.array([names[missing].tolist() for missing in unknown], NOT_KNOWN_IN.type)
+    return pa.table(columns, schema=plain).append_column(NOT_KNOWN_IN, lists)
 
 
 def rows_to_arrow(table: Table, rows: Sequence[Sequence[Value]]) -> pa.Table:

@@ -19,7 +19,7 @@ from conflict.errors import ConfigurationError
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.stored_folder import StoredFolder
 from conflict.history.grid.whole_files import put_back, refuse_unwritable, whole_folder
-from conflict.results.arrow_rows import row_schema
+from conflict.results.arrow_rows import NOT_KNOWN_IN, row_schema
 from conflict.results.contradictions import CONTRADICTIONS
 from conflict.results.layout import (
     APPLIED_EPOCHS,
@@ -31,6 +31,7 @@ from conflict.results.layout import (
 )
 from conflict.rules.decision import Verdict
 from ndb_formats.schema.tables import Table
+from ndb_formats.schema.value_conversions import NOT_KNOWN, KnownValue
 from ndb_formats.stored import path_of
 from ndb_formats.types.values import Value
 
@@ -40,6 +41,7 @@ __all__ = [
     "count_rejected",
     "read_applied_epochs",
     "read_rows",
+    "read_rows_in_part",
     "read_tracked",
     "refuse_nesting",
     "rejected_examples",
@@ -162,6 +164,19 @@ def read_rows(out: Folder, path: str, table: Table) -> list[tuple[Value, ...]]:
     schema = row_schema(table)
     data = pads.dataset(out.here(path), schema=schema, format="parquet", partitioning=None).to_table()
     return list(zip(*(column.to_pylist() for column in data.columns), strict=True))
+
+
+def read_rows_in_part(out: Folder, path: str, table: Table) -> list[tuple[KnownValue, ...]]:
+    """Return the rows of a table of a result with values that only the server knows; none if `path` does not exist."""
+    if not out.exists(path):
+        return []
+    schema = pa.schema([*row_schema(table), NOT_KNOWN_IN])
+    data = pads.dataset(out.here(path), schema=schema, format="parquet", partitioning=None).to_table()
+    unknown = data[NOT_KNOWN_IN.name].to_pylist()
+    return [
+        tuple(NOT_KNOWN if name in missing else value for name, value in row.items() if name != NOT_KNOWN_IN.name)
+        for row, missing in zip(data.to_pylist(), unknown, strict=True)
+    ]
 
 
 def read_applied_epochs(out: Folder, applier: str) -> list[dict[str, Any]]:

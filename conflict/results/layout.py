@@ -66,6 +66,8 @@ __all__ = [
     "overwritten_path",
     "refuse_damaged_result",
     "rows_folder",
+    "rows_in_part_folder",
+    "rows_in_part_path",
     "rows_path",
     "staged_exceptions_path",
     "times_of",
@@ -100,7 +102,10 @@ RESULT_FORMAT = 8
 # Folder of exceptions rows without numbers, which is not part of a finished result.
 STAGED_EXCEPTIONS = "staged_exceptions"
 # The folders that hold a part per bucket.
-BUCKET_PARTS = ("outcomes", "overwritten", "exceptions", STAGED_EXCEPTIONS, "rows", "undecided", "contradictions")
+BUCKET_PARTS = (
+    *("outcomes", "overwritten", "exceptions", STAGED_EXCEPTIONS, "rows", "rows_in_part", "undecided"),
+    "contradictions",
+)
 
 # A row of a table: its key as text for people, which two rows can have, and the bytes that tell it from all others, by
 # which everything joins (`ndb_formats.schema.row_keys.key_of`); of a table without a primary key, its values.
@@ -308,6 +313,16 @@ def rows_folder(cluster: str, table: str) -> str:
 def rows_path(cluster: str, table: str, bucket: int) -> str:
     """Return the path of a bucket's final rows of a table."""
     return f"{rows_folder(cluster, table)}/bucket={bucket:05d}.parquet"
+
+
+def rows_in_part_folder(cluster: str, table: str) -> str:
+    """Return the path of final rows with values that only the server knows; see `with_unknown`."""
+    return f"rows_in_part/{cluster}/{table_as_path(table)}"
+
+
+def rows_in_part_path(cluster: str, table: str, bucket: int) -> str:
+    """Return the path of a bucket's final rows of a table that are known in part."""
+    return f"{rows_in_part_folder(cluster, table)}/bucket={bucket:05d}.parquet"
 
 
 FILES = "files.parquet"

@@ -33,6 +33,7 @@ from conflict.results.layout import (
     labelled,
     outcomes_path,
     overwritten_path,
+    rows_in_part_path,
     rows_path,
     staged_exceptions_path,
     undecided_path,
@@ -252,11 +253,13 @@ class FinalTable:
         table: ``database.table``.
         rows: Per cluster that has it, its rows; empty if they are not wanted.
         differing: Number of rows that differ between the clusters; None if only their values can tell.
+        in_part: Per cluster, the rows with values that only its server knows; see `with_unknown`.
     """
 
     table: str
     rows: Mapping[str, pa.Table]
     differing: int | None
+    in_part: Mapping[str, pa.Table] = attrs.field(factory=dict)
 
 
 @attrs.frozen(eq=False)
@@ -331,6 +334,9 @@ def write_part(part: LedgerPart, out: Folder) -> BucketSummary:
         for name, rows in each.rows.items():
             if len(rows):
                 out.write_table(rows_path(name, part.databases.own_name(name, each.table), part.number), rows)
+        for name, rows in each.in_part.items():
+            if len(rows):
+                out.write_table(rows_in_part_path(name, part.databases.own_name(name, each.table), part.number), rows)
     return summary
 
 

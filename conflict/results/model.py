@@ -21,6 +21,7 @@ from conflict.rules.stops import Misfit, ServerStop, StopError
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.value_conversions import KnownValue
 from ndb_formats.types.values import Value
 
 __all__ = [
@@ -346,6 +347,7 @@ class ClusterResult:
 
     Attributes:
         rows: Per table, its final rows; values of the columns that can be decoded, in column order.
+        rows_in_part: Per table, its final rows with values that only the server knows, which are `NOT_KNOWN`.
         exceptions: Per exceptions table, its rows; values in column order.
         excepted: Per exceptions table, the outcome that each of these rows represents.
         rejected: Per exceptions table, those of its rows that this cluster made, each with what it represents.
@@ -373,6 +375,7 @@ class ClusterResult:
     """
 
     rows: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
+    rows_in_part: dict[str, list[tuple[KnownValue, ...]]] = attrs.field(factory=dict)
     exceptions: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
     excepted: dict[str, list[OutcomePlace]] = attrs.field(factory=dict, repr=False)
     rejected: dict[str, list[tuple[ExceptionsPlace, tuple[Value, ...]]]] = attrs.field(factory=dict, repr=False)

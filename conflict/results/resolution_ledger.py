@@ -19,7 +19,7 @@ from conflict.history.restarts import Stretch, stretches_of
 from conflict.history.roles import Mark
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import END, RowChange
-from conflict.results.arrow_rows import rows_to_arrow
+from conflict.results.arrow_rows import rows_to_arrow, with_unknown
 from conflict.results.contradictions import ContradictedRow
 from conflict.results.layout import (
     APPLIED_EPOCHS,
@@ -67,6 +67,7 @@ from conflict.rules.functions import FunctionSpec
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Table
+from ndb_formats.schema.value_conversions import KnownValue, NotKnown
 
 __all__ = [
     "Compared",
@@ -200,7 +201,19 @@ class ReferenceLedger:
             for name, result in wanted
             if result.rows.get(table)
         }
-        return FinalTable(table, rows, self.resolution.differing_rows.get(table, 0))
+        in_part = {
+            name: _in_part(self.setups[name][table].stored[0], result.rows_in_part[table])
+            for name, result in wanted
+            if result.rows_in_part.get(table)
+        }
+        return FinalTable(table, rows, self.resolution.differing_rows.get(table, 0), in_part)
+
+
+def _in_part(table: Table, rows: Sequence[Sequence[KnownValue]]) -> pa.Table:
+    """Return rows that are known in part as Arrow."""
+    plain = [[None if isinstance(value, NotKnown) else value for value in row] for row in rows]
+    unknown = np.array([[isinstance(value, NotKnown) for value in row] for row in rows], np.bool_)
+    return with_unknown(rows_to_arrow(table, plain), unknown)
 
 
 def _stretches(cluster: Cluster, result: ClusterResult) -> dict[Stretch, Counter[str]]:

@@ -313,7 +313,8 @@ def _configuration_json(run: Run) -> dict[str, Any]:
             for cluster in run.clusters
         },
         "tables": {
-            table.full_name: {column.name: column.sql_type for column in table.columns} for table in run.schema.tables
+            table.full_name: {each.name: each.sql_type for each in table.columns if each.generated != "virtual"}
+            for table in run.schema.tables
         },
         "primary_keys": {table.full_name: list(table.primary_key) for table in run.schema.tables},
         "databases": names.own,

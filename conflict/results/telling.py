@@ -410,7 +410,7 @@ def _not_known(run: Document) -> Iterator[Table]:
             note = (
                 "A crash may have set these rows back, or a statement gave them values that the server computed (an "
                 "expression, a generated column, a number, the time), or converted by rules that are not known here. "
-                "rows/ does not hold them."
+                "rows_in_part/ has what is known of the latter."
             )
         yield Table(title, headings, rows, note=note, texts=2)
 

@@ -25,7 +25,7 @@ from conflict.rules.functions import (
 from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
 from ndb_formats.rules.replica.conversions import TypeConversion
 from ndb_formats.rules.update_format import ServerOptions, UpdateFormat, effective_format
-from ndb_formats.schema.tables import Schema, Table
+from ndb_formats.schema.tables import Column, Schema, Table
 
 __all__ = ["Refusal", "RefusalKind", "TableSetup", "is_exceptions_table", "refusal_of", "refusal_of_column", "set_up"]
 
@@ -123,6 +123,14 @@ class TableSetup:
             return table, places
         columns = tuple(table.columns[ordinal] for ordinal in kept)
         return attrs.evolve(table, columns=columns), tuple(places[ordinal] for ordinal in kept)
+
+    def is_open(self, column: Column) -> bool:
+        """
+        Whether nobody knows the value of a column that no operation wrote, because the server computes it.
+
+        Only where definitions change, or differ: else every new row has all columns.
+        """
+        return self.declared is not None and column.is_computed and column.generated != "virtual"
 
     def named(self, name: Callable[[Table], Table]) -> TableSetup:
         """Return the setup with its table and exceptions table under other names."""

@@ -35,6 +35,9 @@ class NotKnown(Enum):
     def __repr__(self) -> str:
         return "NOT_KNOWN"
 
+    def __str__(self) -> str:
+        return self.value
+
 
 NOT_KNOWN: Final = NotKnown.NOT_KNOWN
 KnownValue: TypeAlias = Value | NotKnown

@@ -59,9 +59,10 @@ Columns = tuple[str, ...]  # definitions
 Tables = dict[str, Columns]
 FIRST: Columns = (KEY, VALUE, MORE)
 VALUES = (0, 1, 2, 2**63 - 1, 2**63, 2**64 - 1)
-# What a statement does; "add" is done in place, "copy" adds a column by copying the table, "engine" takes it out of NDB
-# until another statement brings it back.
-KINDS = ("add", "add", "copy", "drop column", "rename", "truncate", "drop", "engine")
+# What a statement does; "add" is done in place, "copy" adds a column by copying the table, and the server alone knows
+# the values of one that is "computed"; "engine" takes it out of NDB until another statement brings it back.
+KINDS = ("add", "add", "copy", "computed", "drop column", "rename", "truncate", "drop", "engine")
+_ADDED = {"add": "", "copy": ", ALGORITHM=COPY", "computed": " DEFAULT (1 + 1)"}
 # Where statements are run: all on A, those of each table on one cluster, or on both, which then empty tables alone.
 PLACES = ("A", "each", "both")
 # (table, server id, function)
@@ -277,11 +278,11 @@ class Maker:
             tables[name] = FIRST
             return f"CREATE TABLE {name} ({', '.join(FIRST)})"
         kind = self.chance.choice(KINDS)
-        if kind in ("add", "copy") and name not in self.narrowed:
+        if kind in _ADDED and name not in self.narrowed:
             self.columns += 1
             column = f"c{self.columns} INT"
             tables[name] += (column,)
-            return f"ALTER TABLE {name} ADD COLUMN {column}{', ALGORITHM=COPY' if kind == 'copy' else ''}"
+            return f"ALTER TABLE {name} ADD COLUMN {column}{_ADDED[kind]}"
         if kind == "drop column" and len(tables[name]) > len(FIRST):
             column = tables[name][-1]
             tables[name] = tables[name][:-1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from conflict.engine.reference.cluster import LoggedChange
@@ -46,8 +46,20 @@ MAPS: list[Raw] = [
 ]
 
 
+Traces = Mapping[tuple[int, int], Raw]
+NO_TRACES: Traces = {}
+NOTHING_BETWEEN: Mapping[int, list[Raw]] = {}
+
+
 def write_world(made: World, function: str | None, folder: Path) -> Path:
     """Write the binlogs of all clusters, and return the path of their run file."""
+    for number, cluster in enumerate(made.replayed):
+        (folder / f"{cluster.name}.000001").write_bytes(file_of(made, number)[0])
+    return write_run(made, function, folder)
+
+
+def write_run(made: World, function: str | None, folder: Path) -> Path:
+    """Write a run file for the binlogs of all clusters, and return its path."""
     lines = ['schema = "schema.sql"', 'database = "d"', 'start = "empty"']
     (folder / "schema.sql").write_text(TABLES)
     for number, cluster in enumerate(made.replayed):
@@ -60,7 +72,6 @@ def write_world(made: World, function: str | None, folder: Path) -> Path:
             f"replicates_from = {sources}",
             f"ignore_server_ids = {{ {ignored} }}",
         ]
-        (folder / f"{cluster.name}.000001").write_bytes(_file(made, number))
     setting = f'conflict_fn = "{function}"' if function else ""
     lines += ["[[ndb_replication]]", 'db = "d"', 'table_name = "t"', "binlog_type = 7", setting]
     lines += ["[[ndb_replication]]", 'db = "d"', 'table_name = "n"', "binlog_type = 7"]
@@ -69,20 +80,33 @@ def write_world(made: World, function: str | None, folder: Path) -> Path:
     return path
 
 
-def _file(made: World, number: int) -> bytes:
-    """Return a cluster's binlog: the epochs that are logged."""
+def file_of(
+    made: World, number: int, between: Mapping[int, list[Raw]] = NOTHING_BETWEEN, traces: Traces = NO_TRACES
+) -> tuple[bytes, list[int]]:
+    """
+    Return a cluster's binlog, the epochs that are logged, and where each event ends that stands between them.
+
+    Args:
+        made: The world.
+        number: Number of the cluster.
+        between: Events by how many epochs stand before them.
+        traces: By epoch and group, rows of ndb_apply_status of other groups than those of epochs.
+    """
     server_id = made.replayed[number].server_id
-    events = [(FORMAT_DESCRIPTION, server_id, description_body())]
-    for epoch in made.closed[number]:
-        events += [BEGIN, *MAPS, status(server_id, epoch), *_groups(made, number, epoch), COMMIT]
-    own = {BEGIN[1], 0}
-    return MAGIC + b"".join(
-        event_bytes(code, body, server_id=server_id if code == QUERY or each in own else each)
-        for code, each, body in events
-    )
+    content, ends = MAGIC + event_bytes(FORMAT_DESCRIPTION, description_body(), server_id=server_id), list[int]()
+    for place, epoch in enumerate([*made.closed[number], None]):
+        for code, author, body in between.get(place, ()):
+            content += event_bytes(code, body, position=len(content), server_id=author)
+            ends.append(len(content))
+        if epoch is not None:
+            rows = [status(server_id, epoch), *_groups(made, number, epoch, traces)]
+            for code, author, body in [BEGIN, *MAPS, *rows, COMMIT]:
+                own = code == QUERY or author in (BEGIN[1], 0)
+                content += event_bytes(code, body, server_id=server_id if own else author)
+    return content, ends
 
 
-def _groups(made: World, number: int, epoch: int) -> Iterator[Raw]:
+def _groups(made: World, number: int, epoch: int, traces: Traces) -> Iterator[Raw]:
     """Yield the events of an epoch's groups: first the rows of ndb_apply_status that came with each applied epoch."""
     cluster = made.replayed[number]
     applied = {
@@ -91,7 +115,10 @@ def _groups(made: World, number: int, epoch: int) -> Iterator[Raw]:
         if (applier, own) == (number, epoch)
     }
     entries = [entry for entry in cluster.log.get(epoch, []) if isinstance(entry, LoggedChange)]
-    for group in sorted(applied.keys() | {entry.group for entry in entries}):
+    stated = {group for own, group in traces if own == epoch}
+    for group in sorted(applied.keys() | stated | {entry.group for entry in entries}):
+        if group in stated:
+            yield traces[epoch, group]
         # Numbered as transactions of this server: the id only tells groups apart.
         transaction = epoch << 8 | group
         if group in applied:

@@ -90,6 +90,6 @@ def code_of(resolved: ResolvedRun) -> ExitCode:
         return ExitCode.CONTRADICTED
     if resolved.run.is_lossy:
         return ExitCode.CUT_SHORT
-    warned = resolved.remarks or resolved.summary.schedule.skipped or resolved.passed_over or resolved.unlogged
-    warned = warned or resolved.functions_open
+    skipped = resolved.summary.schedule.skipped or resolved.passed_over
+    warned = skipped or resolved.remarks or resolved.unlogged or resolved.functions_open
     return ExitCode.WARNED if warned else ExitCode.DONE

@@ -141,7 +141,7 @@ class BucketResult:
             for setup, columns in zip(cluster.setups, own, strict=True):
                 if setup.declared is not None:
                     for place, column in zip(setup.places, setup.declared.columns, strict=True):
-                        columns[place] = column.is_computed and column.generated != "virtual"
+                        columns[place] = setup.is_open(column)
             found.append(own)
         return found
 

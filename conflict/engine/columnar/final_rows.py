@@ -18,8 +18,9 @@ from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.columnar.image_values import DecodedColumn, ImageReader, ImageValues
 from conflict.engine.kernels.arrays import Bool, Int64
 from conflict.engine.kernels.provenance import ABSENT_IMAGE
-from conflict.results.arrow_rows import row_schema
+from conflict.results.arrow_rows import row_schema, with_unknown
 from conflict.results.ledger import FinalTable
+from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Column, Table
 
@@ -63,8 +64,9 @@ class _Keys:
 
     def part(self, batch: slice) -> _Keys:
         """Return some of the keys."""
-        of_clusters = (self.exists, self.known, self.seen, self.may_be_missing, self.images)
-        return _Keys(*(each[:, batch] for each in of_clusters))
+        marks = (self.exists, self.known, self.seen, self.may_be_missing)
+        exists, known, seen, may_be_missing = (each[:, batch] for each in marks)
+        return _Keys(exists, known, seen, may_be_missing, self.images[:, batch])
 
     @property
     def unlike(self) -> Bool:
@@ -169,6 +171,7 @@ def declared_table(result: BucketResult, reader: ImageReader, table: int) -> Fin
     schemas = [row_schema(definition) for definition, _ in shown]
     common = [place for place in shown[0][1] if place in shown[1][1]]
     parts: tuple[list[pa.Table], ...] = tuple([schema.empty_table()] for schema in schemas)
+    in_part: tuple[list[pa.Table], ...] = tuple(list[pa.Table]() for _ in schemas)
     differing = 0
     everything = _Keys.of(result, table, numbers)
     for batch, images in reader.in_batches(table, len(numbers), lambda batch: everything.images[:, batch]):
@@ -181,32 +184,51 @@ def declared_table(result: BucketResult, reader: ImageReader, table: int) -> Fin
             found.append(columns)
             rows = pa.table(list(columns.values()), schema=schemas[side])
             parts[side].append(rows.filter(pa.array(keys.known[side])))
+            in_part[side].extend(_in_part(rows, keys, side, places, result.clusters[side].setups[table]))
         unlike = np.zeros(len(keys.unlike), np.bool_)
         for place in common:
-            computed = np.logical_or.reduce(
-                [
-                    _is_computed(definition, places, place) & (keys.images[side, :, place] == ABSENT_IMAGE)
-                    for side, (definition, places) in enumerate(shown)
-                ]
-            )
-            unlike |= ~computed & ~_same_values(*(side[place] for side in found))
+            computed = [
+                _computed(cluster.setups[table])[places.index(place)] & (keys.images[side, :, place] == ABSENT_IMAGE)
+                for side, (cluster, (_, places)) in enumerate(zip(result.clusters, shown, strict=True))
+            ]
+            unlike |= ~np.logical_or(*computed) & ~_same_values(*(side[place] for side in found))
         differing += keys.alone + int((unlike & keys.seen.all(axis=0)).sum())
-    return _joined(result, table, parts, differing)
+    return _joined(result, table, parts, differing, in_part)
 
 
-def _is_computed(definition: Table, places: Sequence[int], place: int) -> bool:
-    """Whether the server computes a column where no image has it, so that its value is not known."""
-    return definition.columns[places.index(place)].is_computed
+def _in_part(rows: pa.Table, keys: _Keys, side: int, places: Sequence[int], setup: TableSetup) -> list[pa.Table]:
+    """Return those of some rows of a cluster that have columns which its server computed, if there are any."""
+    chosen = np.flatnonzero(keys.seen[side] & ~keys.known[side])
+    images = keys.images[side][np.ix_(chosen, np.array(places))]
+    return (
+        [with_unknown(rows.take(pa.array(chosen)), _computed(setup) & (images == ABSENT_IMAGE))] if len(chosen) else []
+    )
 
 
-def _joined(result: BucketResult, table: int, parts: Sequence[Sequence[pa.Table]], differing: int) -> FinalTable:
+def _computed(setup: TableSetup) -> Bool:
+    """Return which stored columns the server computes where no image has them, so that their values are not known."""
+    return np.array([setup.is_open(column) for column in setup.stored[0].columns], np.bool_)
+
+
+def _joined(
+    result: BucketResult,
+    table: int,
+    parts: Sequence[Sequence[pa.Table]],
+    differing: int,
+    in_part: Sequence[Sequence[pa.Table]] = ((), ()),
+) -> FinalTable:
     """Return a table, given the parts of each cluster's rows; a cluster does not have a table that was refused."""
     rows = {
         cluster.name: pa.concat_tables(part)
         for cluster, part in zip(result.clusters, parts, strict=True)
         if cluster.setups[table].refusal is None
     }
-    return FinalTable(result.bucket.numbers.tables[table].full_name, rows, differing)
+    partly = {
+        cluster.name: pa.concat_tables(part)
+        for cluster, part in zip(result.clusters, in_part, strict=True)
+        if part and cluster.setups[table].refusal is None
+    }
+    return FinalTable(result.bucket.numbers.tables[table].full_name, rows, differing, partly)
 
 
 def _same_values(first: pa.Array, second: pa.Array) -> Bool:

@@ -84,6 +84,10 @@ class Background:
         """Return where one of several rows changed between two positions, in order."""
         return sorted({at for key in keys for at in self.changes(key, after, before)})
 
+    def defined_between(self, after: Position, before: Position) -> list[Position]:
+        """Return where statements changed definitions between two positions, in order."""
+        return [at for at, _ in self.setups[1:] if after < at < before]
+
     def changes(self, key: RowKey, after: Position, before: Position) -> list[Position]:
         """Return where a row changed between two positions, in order."""
         moments = self.moments.get(key, [])

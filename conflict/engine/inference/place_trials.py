@@ -61,7 +61,8 @@ class PlaceTrials:
         entries = self.here.cluster.arriving(self.source.cluster, apply.foreign_epoch)
         if any(isinstance(entry, ExceptionRow) for entry in self.source.cluster.log.get(apply.foreign_epoch, ())):
             return []
-        changed = self.here.changes_between(self._watched(entries, window), apply.arrived, window.before)
+        rows = self.here.changes_between(self._watched(entries, window), apply.arrived, window.before)
+        changed = sorted({*rows, *self.here.defined_between(apply.arrived, window.before)})
         ends = zip([apply.arrived, *changed], [*changed, window.before], strict=True)
         stretches = [Choice(start, stop) for start, stop in ends if start < stop]
         if window.certain:  # rows that did not change meanwhile do not show where it was

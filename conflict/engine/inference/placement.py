@@ -143,12 +143,16 @@ def place_untraced(
     placed = Placed(dict.fromkeys(history.applies, ()), OpenSchedule(slots=slots, ends=history.ends))
     assumed, found = placed.schedule.assumed, list[OpenPlace]()
     assumed.update(dict.fromkeys(history.applies, 0))
+    statements = {
+        each.name: [(item.epoch, item.group) for item in each.timeline if isinstance(item, DefinitionChange)]
+        for each in history.clusters
+    }
     for link, applies in links.items():
         chosen = _up_to_stop(tried[link], places[link])
         mine = _open_places(link, applies, tried[link], chosen, facts[link].numbers)
         found += mine
         name, _ = link
-        placed.applies[name] += tuple(_applied(applies, chosen, history.ends[name]))
+        placed.applies[name] += tuple(_applied(applies, chosen, history.ends[name], statements[name]))
         assumed[name] += len(mine) + sum(
             slot.trace is None and slot.certain and not place.possible
             for slot, place in zip(slots[link], chosen, strict=True)
@@ -214,14 +218,24 @@ def _slot(apply: EpochApply, tried: Tried) -> Slot:
     return Slot(apply.foreign_epoch, choices, None, apply.period, apply.window.certain, apply.applied)
 
 
-def _applied(applies: Sequence[EpochApply], places: Sequence[Place], ends: Sequence[Position]) -> list[EpochApply]:
-    """Return the epoch applies that are taken to have been, at the places that were chosen."""
+def _applied(
+    applies: Sequence[EpochApply], places: Sequence[Place], ends: Sequence[Position], statements: Sequence[Position]
+) -> list[EpochApply]:
+    """
+    Return the epoch applies that are taken to have been, at the places that were chosen.
+
+    Args:
+        applies: Those of an applier.
+        places: The place of each.
+        ends: The last group of each of its own epochs.
+        statements: The positions of changes of definitions there.
+    """
     found = []
     for apply, place in zip(applies, places, strict=True):
         if apply.window is None:
             found.append(apply)
         elif place.position is not None:
-            epoch, group = logged_at(place.position, ends, apply.window.before)
+            epoch, group = logged_at(place.position, ends, statements)
             found.append(attrs.evolve(apply, epoch=epoch, group=group, applied=True))
     return found
 

@@ -350,7 +350,7 @@ def _count_not_known(cluster: ObservedCluster) -> None:
             result.unknown_of(key[0]).rows += 1
     for key, row in rows.items():
         setup = cluster.setups.get(key[0])
-        columns = 0 if setup is None else columns_not_known(row, setup.table)
+        columns = 0 if setup is None else columns_not_known(row, setup)
         if columns:
             result.unknown_of(key[0]).rows_in_part += 1
             result.unknown_of(key[0]).columns += columns

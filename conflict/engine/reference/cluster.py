@@ -277,7 +277,7 @@ class ReplayedCluster:
             self.store.put(key, None)
         for key, row in [*self.store.rows.items()]:
             altered, setup, layout = change.step.altered.get(key[0]), before.get(key[0]), self.layouts.get(key[0])
-            if altered and setup is not None and layout is not None:
+            if altered and layout is not None:
                 self.store.put(key, row.altered(altered, setup, layout))
         for name in change.step.touched:
             setup, layout = self.setups.get(name), self.layouts.get(name)

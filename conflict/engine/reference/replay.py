@@ -19,6 +19,7 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Column, Table
+from ndb_formats.schema.value_conversions import NOT_KNOWN, KnownValue
 from ndb_formats.types.values import Value
 
 __all__ = ["columns_not_known", "common_columns", "differing_rows", "play", "replay", "resolve"]
@@ -119,7 +120,7 @@ def _rows_by_key(cluster: ReplayedCluster) -> FinalRows:
         if key[0] not in cluster.setups:
             continue  # the table was dropped
         (table, places), layout = cluster.setups[key[0]].stored, cluster.layouts[key[0]]
-        if columns_not_known(row, cluster.setups[key[0]].table):
+        if columns_not_known(row, cluster.setups[key[0]]):
             continue
         columns = zip(places, table.columns, strict=True)
         values = tuple(_value(row.payloads, layout, place, column) for place, column in columns)
@@ -144,6 +145,9 @@ def _differing(first: ReplayedCluster, second: ReplayedCluster, rows: Mapping[st
     apart = {name for name in {name for name, _ in keys} if _have_other_identities(first, second, name)}
     for name in apart:
         yield from _differing_copies(name, (first, second), (mine, theirs))
+    in_part = _rows_in_part(first, second)
+    # Without a primary key, rows of which not all is known cannot be told from each other.
+    apart |= {name for name, _ in in_part if not _has_key(name, first, second)}
     for key in keys:
         if key[0] in apart:
             continue
@@ -156,7 +160,11 @@ def _differing(first: ReplayedCluster, second: ReplayedCluster, rows: Mapping[st
                 yield key
         elif None in states:
             yield key
-    yield from (key for key in _rows_in_part(first, second) if _differs_in_part(key, first, second))
+    yield from (key for key in in_part if key[0] not in apart and _differs_in_part(key, first, second))
+
+
+def _has_key(name: str, *clusters: ReplayedCluster) -> bool:
+    return any(each.setups[name].table.primary_key for each in clusters if name in each.setups)
 
 
 def _rows_in_part(*clusters: ReplayedCluster) -> set[RowKey]:
@@ -165,14 +173,13 @@ def _rows_in_part(*clusters: ReplayedCluster) -> set[RowKey]:
         key
         for cluster in clusters
         for key, row in cluster.store.rows.items()
-        if key[0] in cluster.setups and cluster.setups[key[0]].table.primary_key and _is_in_part(cluster, key, row)
+        if key[0] in cluster.setups and _is_in_part(cluster, key, row)
     }
 
 
 def _is_in_part(cluster: ReplayedCluster, key: RowKey, row: Row) -> bool:
-    table = cluster.setups[key[0]].table
-    lacking = row.lacking(place for place, column in enumerate(table.columns) if column.generated != "virtual")
-    return lacking <= row.unknown and columns_not_known(row, table) > 0
+    setup = cluster.setups[key[0]]
+    return row.lacking(_stored(setup.table)) <= row.unknown and columns_not_known(row, setup) > 0
 
 
 def _differs_in_part(key: RowKey, *clusters: ReplayedCluster) -> bool:
@@ -182,17 +189,23 @@ def _differs_in_part(key: RowKey, *clusters: ReplayedCluster) -> bool:
         row = cluster.store.get(key) if key[0] in cluster.setups else None
         if row is None:
             return True
-        if not _is_in_part(cluster, key, row) and columns_not_known(row, cluster.setups[key[0]].table):
+        if not _is_in_part(cluster, key, row) and columns_not_known(row, cluster.setups[key[0]]):
             return False  # it is older than the log
-        (table, places), layout = cluster.setups[key[0]].stored, cluster.layouts[key[0]]
-        known = (
-            (place, column)
-            for place, column in zip(places, table.columns, strict=True)
-            if place in row.payloads or not (place in row.unknown or column.is_computed)
-        )
-        values.append({place: _value(row.payloads, layout, place, column) for place, column in known})
+        values.append(dict(zip(cluster.setups[key[0]].stored[1], _values_in_part(cluster, key), strict=True)))
     first, second = values
-    return any(first[place] != second[place] for place in first.keys() & second.keys())
+    both = ((first[place], second[place]) for place in first.keys() & second.keys())
+    return any(NOT_KNOWN not in pair and pair[0] != pair[1] for pair in both)
+
+
+def _values_in_part(cluster: ReplayedCluster, key: RowKey) -> tuple[KnownValue, ...]:
+    """Return the stored values of a row, as far as they are known."""
+    (table, places), layout, row = cluster.setups[key[0]].stored, cluster.layouts[key[0]], cluster.store.rows[key]
+    return tuple(
+        NOT_KNOWN
+        if place not in row.payloads and (place in row.unknown or cluster.setups[key[0]].is_open(column))
+        else _value(row.payloads, layout, place, column)
+        for place, column in zip(places, table.columns, strict=True)
+    )
 
 
 def _have_other_identities(first: ReplayedCluster, second: ReplayedCluster, name: str) -> bool:
@@ -217,8 +230,8 @@ def _differing_copies(
 
 def _lacks_values(name: str, cluster: ReplayedCluster) -> bool:
     """Whether some columns of rows of a table are not known."""
-    table = cluster.setups[name].table
-    return any(columns_not_known(row, table) for key, row in cluster.store.rows.items() if key[0] == name)
+    setup = cluster.setups[name]
+    return any(columns_not_known(row, setup) for key, row in cluster.store.rows.items() if key[0] == name)
 
 
 def common_columns(first: TableSetup | None, second: TableSetup | None) -> tuple[list[int], list[int]]:
@@ -239,16 +252,24 @@ def _complete_result(cluster: ReplayedCluster, rows: Mapping[RowKey, tuple[Value
             result.exceptions.setdefault(setup.exceptions.table.full_name, [])
         if setup.refusal is None:
             result.rows[name] = []
+    for key in sorted(_rows_in_part(cluster)):
+        if key[0] in result.rows:
+            found = result.rows_in_part.setdefault(key[0], [])
+            found += [_values_in_part(cluster, key)] * cluster.store.rows[key].copies
     for (name, _), values in rows.items():
         if name in result.rows:
             result.rows[name].append(values)
 
 
-def columns_not_known(row: Row, table: Table) -> int:
+def columns_not_known(row: Row, setup: TableSetup) -> int:
     """Return how many stored columns of a row are not known: nothing showed them, or the server computed them."""
-    stored = {place: column for place, column in enumerate(table.columns) if column.generated != "virtual"}
-    computed = {place for place, column in stored.items() if column.is_computed and place not in row.payloads}
+    stored = _stored(setup.table)
+    computed = {place for place, column in stored.items() if setup.is_open(column) and place not in row.payloads}
     return len(row.lacking(stored) | computed)
+
+
+def _stored(table: Table) -> dict[int, Column]:
+    return {place: column for place, column in enumerate(table.columns) if column.generated != "virtual"}
 
 
 def _value(payloads: Mapping[int, bytes | None], layout: RowLayout, ordinal: int, column: Column) -> Value:

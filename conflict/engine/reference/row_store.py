@@ -82,7 +82,8 @@ class Row:
         table, places = setup.shown
         payloads = dict(self.payloads)
         for ordinal, column in zip(places, table.columns, strict=True):
-            if ordinal not in payloads and ordinal not in self.unknown and not column.is_computed:
+            written = ordinal in payloads or ordinal in self.unknown
+            if not written and column.generated != "virtual" and not setup.is_open(column):
                 value = implied_value(column)
                 payloads[ordinal] = None if value is None else layout.codecs[ordinal].encode(value)
         return payloads
@@ -91,16 +92,16 @@ class Row:
         """Return those of some columns whose values are not known."""
         return self.unknown.intersection(columns)
 
-    def altered(self, columns: Sequence[AlteredColumn], setup: TableSetup, layout: RowLayout) -> Row:
+    def altered(self, columns: Sequence[AlteredColumn], setup: TableSetup | None, layout: RowLayout) -> Row:
         """
         Return the row after a statement that gave it values of some columns.
 
         Args:
             columns: The columns.
-            setup: The table before the statement.
+            setup: The table before the statement; None if it was not NDB's then.
             layout: How rows of the History table are read.
         """
-        payloads, unknown = self.stored(setup, layout), set(self.unknown)
+        payloads, unknown = self.payloads if setup is None else self.stored(setup, layout), set(self.unknown)
         made = dict[int, bytes | None]()
         for each in columns:
             value = _value_after(each, payloads, layout)

@@ -23,7 +23,7 @@ from conflict.history.ingestion.plan import Plan
 from conflict.history.ingestion.segments import SegmentRecord
 from conflict.history.reading import kept_changes, placed_changes
 from conflict.history.run import KeptAlone, Run, TableNumbers
-from conflict.history.timeline import DefinitionChange
+from conflict.history.timeline import DefinitionChange, statement_positions
 from ndb_formats.errors import SchemaError, WrongKeyError
 from ndb_formats.types.column_types import WireType
 
@@ -71,10 +71,21 @@ def files_kept_alone(run: Run, held: Manifest) -> dict[str, KeptAlone]:
 
 def changes_that_count(run: Run, manifest: Manifest) -> dict[str, list[DefinitionChange]]:
     """Return those changes of definitions that do not come after all that is resolved."""
-    return {
-        name: kept_changes(own, manifest.last_epochs[name], cut=manifest.is_cut(name))
-        for name, own in definition_changes(run, manifest).items()
-    }
+    found = {}
+    for name, own in definition_changes(run, manifest).items():
+        kept = kept_changes(own, manifest.last_epochs[name], cut=manifest.is_cut(name))
+        found[name] = _with_positions(kept, manifest.segments[name])
+    return found
+
+
+def _with_positions(changes: Sequence[DefinitionChange], segments: Sequence[SegmentFacts]) -> list[DefinitionChange]:
+    """Return changes of definitions with their own positions."""
+    places = [_segment_of(segments, each.step.file, each.step.position) for each in changes]
+    following = [next((facts.first_epoch for facts in segments[place:] if facts.last_epoch), None) for place in places]
+    positions = statement_positions([each.epoch for each in changes], following)
+    return [
+        attrs.evolve(each, epoch=epoch, group=group) for each, (epoch, group) in zip(changes, positions, strict=True)
+    ]
 
 
 def refuse_other_statements(run: Run, held: Manifest) -> None:
@@ -116,24 +127,14 @@ def row_steps(run: Run, manifest: Manifest, numbers: TableNumbers) -> Mapping[st
     found: dict[str, list[SegmentStep]] = {}
     for name, changes in definition_changes(run, manifest).items():
         segments = manifest.segments[name]
-        for change in changes:
+        for change in _with_positions(changes, segments):
             place = _segment_of(segments, change.step.file, change.step.position)
             assert place is not None
-            following = next((facts.first_epoch for facts in segments[place:] if facts.last_epoch), None)
-            position = step_position(change.epoch, following)
             for table in change.step.touched:
                 kind = RowStep.EMPTIED if table in change.step.emptied else RowStep.CHANGED
-                found.setdefault(name, []).append(SegmentStep(place, numbers.number(table), kind, *position))
+                step = SegmentStep(place, numbers.number(table), kind, change.epoch, change.group)
+                found.setdefault(name, []).append(step)
     return found
-
-
-def step_position(before: int, following: int | None) -> tuple[int, int]:
-    """
-    Return the own epoch and group under which the effect of a statement stands.
-
-    It has to come after the epoch before the statement and what the applier did then, and before the next epoch.
-    """
-    return (before + 1, 0) if following != before + 1 else (before + 1, -1)
 
 
 def _segment_of(segments: Sequence[SegmentFacts], file: str, position: int) -> int | None:

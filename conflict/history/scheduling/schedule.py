@@ -92,6 +92,7 @@ def place_applies(
     cut: bool = False,
     again: bool = False,
     barriers: Sequence[Barrier] = (),
+    statements: Sequence[Position] = (),
 ) -> tuple[ScheduleColumns, int]:
     """
     Return when the applier applied each epoch of the source, in order.
@@ -110,6 +111,7 @@ def place_applies(
             later may be missing then, so no untraced epoch is taken to be applied after the last trace.
         again: Whether the replica may have been set back once more at the end, which left no trace at all.
         barriers: Changes of definitions that the applier took from the source, in order.
+        statements: The positions of all changes of definitions in the applier's binlog, in order.
 
     Returns:
         The epoch applies, and how many of them stand at an assumed place. Those that may have been applied, but need
@@ -118,7 +120,7 @@ def place_applies(
     columns, made = SummaryColumns.of(applier), SummaryColumns.of(source)
     traces = _Traces.of(columns, source_id)
     causal = _causal_bounds(columns.ends, made, applier_id, barriers)
-    placement = _Placement(columns, made, traces, causal, cut, barriers)
+    placement = _Placement(columns, made, traces, causal, cut, barriers, statements)
     periods = _periods(traces.foreign, hints)
     if again and not hints and any(period.stop > period.start for period in periods):
         periods.append(_Period(len(traces), len(traces), epochs=(END[0], END[0])))
@@ -219,6 +221,7 @@ class _Placement:
         causal: By epoch of the source, the position after which it was applied at the earliest.
         cut: See `place_applies`.
         barriers: See `place_applies`.
+        statements: See `place_applies`.
         assumed: How many epoch applies stand at an assumed place.
     """
 
@@ -228,6 +231,7 @@ class _Placement:
     causal: Positions
     cut: bool
     barriers: Sequence[Barrier] = ()
+    statements: Sequence[Position] = ()
     assumed: int = 0
     _parts: list[dict[str, npt.NDArray[Any]]] = attrs.field(factory=list)
     _previous: Position = START
@@ -312,7 +316,7 @@ class _Placement:
         applied = applied and not (self.cut and next_trace == END)
         earliest = min(max(self._previous, arrived), _before(next_trace))
         self.assumed += applied and _any_between(self.applier.commits, earliest, window.before)
-        columns["epoch"][place], columns["group"][place] = logged_at(earliest, self.applier.ends, window.before)
+        columns["epoch"][place], columns["group"][place] = logged_at(earliest, self.applier.ends, self.statements)
         columns["before_epoch"][place], columns["before_group"][place] = window.before
         columns["certain"][place], columns["applied"][place] = window.certain, applied
         if applied:
@@ -348,14 +352,20 @@ def _position(columns: Mapping[str, npt.NDArray[Any]], name: str, place: int) ->
     return int(columns[f"{name}_epoch"][place]), int(columns[f"{name}_group"][place])
 
 
-def logged_at(position: Position, ends: Sequence[Position], before: Position = END) -> Position:
+def logged_at(position: Position, ends: Sequence[Position], statements: Sequence[Position] = ()) -> Position:
     """
     Return where an epoch apply after `position` stands: in its epoch, or before all groups of the next one.
 
-    If it comes before a change of definitions, at `before`, it stands before all epochs that follow that.
+    Args:
+        position: An own position.
+        ends: The last group of each own epoch.
+        statements: The positions of changes of definitions; if one comes before the next epoch, it stands before that.
     """
-    found = _logged_at(position, ends)
-    return found if found < before or before[1] != LAST_GROUP else (before[0] + 1, -1)
+    found, place = _logged_at(position, ends), bisect.bisect_right(statements, position)
+    if place == len(statements) or found < statements[place]:
+        return found
+    epoch, group = statements[place]
+    return epoch, group - 1
 
 
 def _logged_at(position: Position, ends: Sequence[Position]) -> Position:

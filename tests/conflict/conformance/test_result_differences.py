@@ -11,6 +11,7 @@ from conflict.results.model import ClusterResult, Stop
 from conflict.rules.stops import ServerStop
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.value_conversions import NOT_KNOWN
 from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.values import Geometry, Vector
 from tests.conflict.histories import setups
@@ -85,6 +86,16 @@ class TestRows:
         assert found(recorded(), result(rows={"d.t": [(1, 5, 0)]})) == [
             "A: t lacks the recorded row (k=1, x=5, v=None)",
             "A: t has a row that is not recorded: (k=1, x=5, v=0)",
+        ]
+
+    def test_a_row_that_is_known_in_part(self):
+        """What is known of it has to be recorded; what is not agrees with any value."""
+        partly = result(rows={"d.t": []}, rows_in_part={"d.t": [(1, 5, NOT_KNOWN)]})
+        assert found(recorded(), partly) == []
+        other = result(rows={"d.t": []}, rows_in_part={"d.t": [(1, 6, NOT_KNOWN)]})
+        assert found(recorded(), other) == [
+            "A: t has a row that is not recorded: (k=1, x=6, v=not known)",
+            "A: t lacks the recorded row (k=1, x=5, v=None)",
         ]
 
     def test_a_missing_table_differs(self):

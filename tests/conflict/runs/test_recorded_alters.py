@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import conflict
+from conflict.errors import ConfigurationError
 from conflict.result import Result
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import EventType
@@ -153,3 +154,45 @@ def test_values_that_statements_give(what: str, engine: str, tmp_path: Path):
         unknown = result.run["not_known"].get(cluster, {}).get("shop.items", {})
         assert unknown.get("rows_in_part", 0) == wanted.count(None)
     assert result.run["converged"] is (None if None in wanted else True)
+
+
+@pytest.mark.parametrize("engine", ["local", "reference"])
+def test_rows_that_are_known_in_part(engine: str, tmp_path: Path):
+    """They have their known values, and the names of the columns that are not known: no NULL, and not absent."""
+    statements = ["ADD n INT DEFAULT (5 + 1)", "ADD m INT, ADD g INT AS (x + 1) STORED"]
+    run = with_statements(tmp_path, statements, strict=True)
+    result = conflict.resolve(str(run), engine=engine, out=str(tmp_path / "out"))
+    for cluster in ("A", "B"):
+        assert result.rows(cluster, "shop.items").num_rows == 0
+        rows = sorted(result.rows_in_part(cluster, "shop.items").to_pylist(), key=lambda row: row["id"])
+        first = {"id": 1, "x": 1, "d": Decimal("1.25"), "s": "a", "v": 1, "n": None, "m": None, "g": None}
+        assert rows[0] == {**first, "NDB$not_known": ["n", "g"]}
+        assert rows[1] == {**first, "id": 2, "s": "b", "v": None, "NDB$not_known": ["n", "g"]}
+
+
+def test_no_row_is_known_in_part(tmp_path: Path):
+    """Then there are none, with the columns that they would have."""
+    result = resolved(RECORDINGS / "alters" / "final-rows-type-change", "local", tmp_path / "out")
+    found = result.rows_in_part("A", "shop.items")
+    assert (found.num_rows, found.column_names[-1]) == (0, "NDB$not_known")
+
+
+def test_virtual_columns_are_in_no_result(tmp_path: Path):
+    """Neither in rows nor in the columns that a table without rows would have."""
+    case = RECORDINGS / "alters" / "virtual-column-null"
+    result = resolved(case, "local", tmp_path / "out")
+    assert result.rows("A", "shop.items").column_names == ["id", "x", "s"]
+    assert result.rows_in_part("A", "shop.items").column_names == ["id", "x", "s", "NDB$not_known"]
+
+
+def test_converted_values_do_not_keep_a_run_from_being_compared():
+    """No function compares such a column; where one could, the run is refused with the reason."""
+    case = RECORDINGS / "alters" / "final-rows-type-change"
+    assert conflict.compare(str(case / "run.toml")).to_arrow().num_rows > 0
+
+
+def test_a_converted_column_that_can_be_compared(tmp_path: Path):
+    """A DECIMAL becomes an INT UNSIGNED, which functions compare: the kernels do not have the values."""
+    run = with_statements(tmp_path, ["MODIFY d INT UNSIGNED"], strict=True)
+    with pytest.raises(ConfigurationError, match="converts the values of a column"):
+        conflict.compare(str(run))

@@ -22,8 +22,15 @@ from conflict.history.reading import history_of, read_cluster
 from conflict.history.run import Run
 from conflict.pipeline import run_local
 from conflict.results.contradictions import Effects, contradicted_rows
-from conflict.results.files import read_rows
-from conflict.results.layout import APPLIED_EPOCHS, ResultOptions, applied_epochs_path, exceptions_path, rows_folder
+from conflict.results.files import read_rows, read_rows_in_part
+from conflict.results.layout import (
+    APPLIED_EPOCHS,
+    ResultOptions,
+    applied_epochs_path,
+    exceptions_path,
+    rows_folder,
+    rows_in_part_folder,
+)
 from conflict.results.resolution_ledger import KeyTexts, ReferenceLedger, write_open, write_resolution
 from conflict.results.summary import RunSummary, with_open_schedule
 from conflict.runs.ingest_job import ingest
@@ -49,6 +56,9 @@ def _contents(out: Folder, run: Run, summary: RunSummary) -> dict[str, Any]:
             if table.full_name in setups:
                 found[f"rows {cluster} {table.name}"] = sorted(
                     read_rows(out, rows_folder(cluster, table.full_name), table), key=str
+                )
+                found[f"rows in part {cluster} {table.name}"] = sorted(
+                    read_rows_in_part(out, rows_in_part_folder(cluster, table.full_name), table), key=str
                 )
             else:
                 rows = read_rows(out, exceptions_path(cluster, table.full_name), table)
