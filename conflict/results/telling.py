@@ -243,7 +243,8 @@ def _unlogged(run: Document) -> Iterator[str]:
         left = +left
         changed = (
             f"{cluster} changed {counted(left.total(), 'row')} of {', '.join(left)} without a log (sql_log_bin=0, "
-            "ndb_restore, or a client that does not log): later changes show it. "
+            "ndb_restore, or a client that does not log): later changes show it. Others do not show, of rows that "
+            "nobody changed since: compare the tables themselves. "
         )
         if run["unlogged_followed"]:
             follows = "Until then it is not known what a row was, and decisions on it can be open. "
