@@ -16,8 +16,10 @@ from conflict.results.doubts import (
     alarms_of,
     convergence_words,
     doubts_of,
+    goes_on,
     not_what_happened,
     start_words,
+    stopped_words,
     warnings_of,
 )
 from conflict.rules.decision import Cause, Compared, Decision, Verdict, explain, operation_word
@@ -150,14 +152,15 @@ def _moves(run: Document) -> Iterator[str]:
 
 
 def _stops(run: Document) -> Iterator[str]:
-    """Yield where and why each applier stopped, and what the server says."""
+    """Yield where and why each applier stopped, and what the server says; or would have, where its log goes on."""
     for name, stop in run["stops"].items():
         place = f"{stop['origin']['file']}, position {stop['origin']['position']}, " if stop["origin"] else ""
         column = f", column {stop['column']}" if stop["column"] else ""
         server = f' The server says: "{stop["server"]}"' if stop["server"] else ""
+        undone = "" if goes_on(run, name) else f" Epoch {stop['foreign_epoch']} was undone."
         yield (
-            f"The applier of {name} stopped: error {stop['error']}, {place}table {stop['table']}{column}: "
-            f"{stop['message']}. Epoch {stop['foreign_epoch']} was undone.{server}"
+            f"{stopped_words(run, name)}: error {stop['error']}, {place}table {stop['table']}{column}: "
+            f"{stop['message']}.{undone}{server}"
         )
 
 
