@@ -45,7 +45,7 @@ from conflict.explaining.transactions_in_conflict import ConflictReasons
 from conflict.history.run import Run
 from conflict.result import Result
 from conflict.results.conflicts import read_outcomes
-from conflict.results.doubts import Doubt, doubts_from_the_middle
+from conflict.results.doubts import Doubt, doubts_from_the_middle, stopped_words
 from conflict.results.layout import OUTCOME_PLACE
 from conflict.results.table_keys import TableKey, has_moments
 from conflict.rules.exceptions_table import ExceptionsTable, cause_name
@@ -410,7 +410,7 @@ class Explainer:
             for name, log in logs.items()
             if log.error and name not in document["binlog_errors"]  # else it is a doubt
         ]
-        notes += [f"The applier of {name} stopped: {stop['message']}" for name, stop in document["stops"].items()]
+        notes += [f"{stopped_words(document, name)}: {stop['message']}" for name, stop in document["stops"].items()]
         if any(each["verdict"] == "CANNOT_TELL" for each in outcomes):
             notes.append("What the row was before the log starts is not known, and a decision depends on it.")
         return tuple(notes)

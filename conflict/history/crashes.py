@@ -173,7 +173,7 @@ def not_by_crash(shown: Iterable[UnloggedChange], lost: Iterable[UnloggedChange]
 
 def _with_evidence(crash: Crash, states: States) -> Crash:
     """Return a crash with what the first image of each row after it says of the GCIs that survived."""
-    possible = range(crash.durable, gci_of(crash.last) + 1)
+    possible = list(range(crash.durable, gci_of(crash.last) + 1))
     for row in states.values():
         before = _found_first(crash, row)
         if before is not None and _may_be_gone(crash, row):

@@ -45,8 +45,8 @@ def find_disconnects(
     for log, before, each in _incidents(_DISCONNECT, cluster, logs, items_of):
         epoch = int(log.number[before - 1]) if before else 0
         committed = _committed(log, before, each)
-        moments = (each.second, each.second + 1) if committed is None else (committed / 1e6, committed / 1e6)
-        yield Disconnect(cluster.name, log.server_id, each.file, each.position, *moments, epoch)
+        earliest, latest = (each.second, each.second + 1) if committed is None else [committed / 1_000_000] * 2
+        yield Disconnect(cluster.name, log.server_id, each.file, each.position, earliest, latest, epoch)
 
 
 def _committed(log: LoggedEpochs, before: int, incident: LoggedIncident) -> int | None:

@@ -23,9 +23,11 @@ __all__ = [
     "convergence_words",
     "doubts_from_the_middle",
     "doubts_of",
+    "goes_on",
     "is_contradicted",
     "not_what_happened",
     "start_words",
+    "stopped_words",
     "warnings_of",
 ]
 
@@ -113,6 +115,21 @@ def convergence_words(*, converged: bool | None, under_way: bool) -> str:
     if converged:
         return "converged"
     return "had not converged yet when the logs end" if under_way else "did not converge"
+
+
+def goes_on(run: Document, name: str) -> bool:
+    """Whether a binlog shows changes by the applier of a cluster where nothing is derived, as it stopped before."""
+    kinds = (kind for found in run["contradictions"].get(name, {}).values() for kind in found)
+    return any(kind.startswith("derived nothing") for kind in kinds)
+
+
+def stopped_words(run: Document, name: str) -> str:
+    """Return that the applier of a cluster stopped, or would have."""
+    if goes_on(run, name):
+        return (
+            f"As the run is configured, the applier of {name} would have stopped, but its binlog shows that it went on"
+        )
+    return f"The applier of {name} stopped"
 
 
 def doubts_of(run: Document) -> tuple[Doubt, ...]:

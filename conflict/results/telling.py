@@ -16,8 +16,10 @@ from conflict.results.doubts import (
     alarms_of,
     convergence_words,
     doubts_of,
+    goes_on,
     not_what_happened,
     start_words,
+    stopped_words,
     warnings_of,
 )
 from conflict.rules.decision import Cause, Compared, Decision, Verdict, explain, operation_word
@@ -152,14 +154,15 @@ def _moves(run: Document) -> Iterator[str]:
 
 
 def _stops(run: Document) -> Iterator[str]:
-    """Yield where and why each applier stopped, and what the server says."""
+    """Yield where and why each applier stopped, and what the server says; or would have, where its log goes on."""
     for name, stop in run["stops"].items():
         place = f"{stop['origin']['file']}, position {stop['origin']['position']}, " if stop["origin"] else ""
         column = f", column {stop['column']}" if stop["column"] else ""
         server = f' The server says: "{stop["server"]}"' if stop["server"] else ""
+        undone = "" if goes_on(run, name) else f" Epoch {stop['foreign_epoch']} was undone."
         yield (
-            f"The applier of {name} stopped: error {stop['error']}, {place}table {stop['table']}{column}: "
-            f"{stop['message']}. Epoch {stop['foreign_epoch']} was undone.{server}"
+            f"{stopped_words(run, name)}: error {stop['error']}, {place}table {stop['table']}{column}: "
+            f"{stop['message']}.{undone}{server}"
         )
 
 
@@ -256,7 +259,8 @@ def _unlogged(run: Document) -> Iterator[str]:
         left = +left
         changed = (
             f"{cluster} changed {counted(left.total(), 'row')} of {', '.join(left)} without a log (sql_log_bin=0, "
-            "ndb_restore, or a client that does not log): later changes show it. "
+            "ndb_restore, or a client that does not log): later changes show it. Others do not show, of rows that "
+            "nobody changed since: compare the tables themselves. "
         )
         if run["unlogged_followed"]:
             follows = "Until then it is not known what a row was, and decisions on it can be open. "

@@ -168,13 +168,14 @@ class Settling:
         """
         wanted = self._wanted(schedule, whole)
         placed = self._placed(schedule, wanted, whole)
-        # All rows of an epoch are needed to say what it does where its place is open.
+        # All rows of an epoch are needed to say what it does where its place is open, and what it would have changed.
         slots = placed.schedule.slots
         still_open = whole | {
             (place.applier, place.foreign_epoch)
             for place in placed.schedule.places
             if slots[place.applier, place.source][place.slot].certain
         }
+        still_open |= {(each.applier, each.foreign_epoch) for each in placed.schedule.skipped}
         few = {name: set(own.epochs[own.few].tolist()) for name, own in wanted.items()}
         still_open |= {
             (name, slot.foreign_epoch)

@@ -90,8 +90,8 @@ class LoggedEpochs:
 
     def _same(self, other: LoggedEpochs) -> npt.NDArray[np.bool_]:
         """Return, of each epoch that both hold and in which one has changes, whether these are the same."""
-        _, mine, theirs = np.intersect1d(self.number, other.number, return_indices=True)
-        mine, theirs = self.content[mine], other.content[theirs]
+        _, here, there = np.intersect1d(self.number, other.number, return_indices=True)
+        mine, theirs = self.content[here], other.content[there]
         same: npt.NDArray[np.bool_] = (mine == theirs)[(mine != 0) | (theirs != 0)]
         return same
 

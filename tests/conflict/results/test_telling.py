@@ -1,22 +1,29 @@
 """What is told of a result, from its document."""
 
 import io
+import json
 from pathlib import Path
 
 import attrs
+import pytest
 from rich.console import Console
 
 import conflict
 from conflict.config.run_file import load_run_file
+from conflict.conformance.case import ConflictCase
+from conflict.history.definitions_over_time import make_run
+from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
+from conflict.pipeline import ENGINES
 from conflict.results.run_document import ResolvedRun
 from conflict.results.summary import RoundFigures, RunSummary
 from conflict.results.telling import tell_examples, tell_result
+from conflict.rules.replication_table import Role
 from conflict.telling.terminal import print_telling
 from conflict.telling.value import Table, Telling, shown
 from ndb_formats.binlog_reader import read_headers
 from ndb_formats.constants import EventType
-from tests.corpora import DEMO
+from tests.corpora import DEMO, RECORDINGS
 
 NOTHING = RunSummary({}, {"A": {}, "B": {}}, {"A": {}, "B": {}}, {"cft.t1": 0}, 0, 0, {}, {})
 
@@ -130,3 +137,16 @@ def test_an_example_says_where_it_stands() -> None:
     assert outcome["key"] in entry.head
     assert f"position {outcome['position']}" in entry.head
     assert "was rejected" in entry.lines[0]
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_an_applier_that_went_on_did_not_stop(engine: str, tmp_path: Path) -> None:
+    """Roles that are not given would stop both appliers; their binlogs show what they applied afterwards."""
+    configuration = ConflictCase.load(RECORDINGS / "conflict/epoch2/role_pass_type7").configuration()
+    clusters = tuple(attrs.evolve(each, role=Role.NONE) for each in configuration.clusters)
+    run = make_run(attrs.evolve(configuration, clusters=clusters))
+    document = json.loads(json.dumps(ENGINES[engine](run, Folder(str(tmp_path))).to_json(engine)))
+    alarms = [each for each in tell_result(document).alarms if "error 1296" in each]
+    assert len(alarms) == 2
+    assert all("would have stopped, but its binlog shows that it went on" in each for each in alarms)
+    assert not any("was undone" in each for each in alarms)
