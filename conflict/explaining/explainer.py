@@ -363,6 +363,7 @@ class Explainer:
             filtered={each.name: self.run.filtered(each) for each in self.run.clusters},
             skipped=frozenset(skipped),
             again=applied_again(self.result),
+            tables={table.full_name: table for table in self.run.data_schema.tables},
         )
 
     def _tell(self, drafts: Sequence[EventDraft], facts: StoryFacts) -> StorySoFar:

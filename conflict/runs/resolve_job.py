@@ -127,22 +127,7 @@ def settle_history(
     if ends_apart(run):
         raise LeftToReferenceError(CareKind.ONE_SIDED_DEFINITION)
     common = run_of_part(run, history, out, part, options)
-    if log_part.starts_in_the_middle and common.linked.tables.any():
-        if common.needs_rounds:
-            raise LeftToReferenceError(CareKind.MIDDLE_LINKS)
-        common = attrs.evolve(common, careful=CarefulRows(common.linked.tables))
-    if common.filtered.any() and log_part.starts_in_the_middle:
-        raise LeftToReferenceError(CareKind.MIDDLE_FILTER)
-    if common.filtered.any():
-        careful = CarefulRows(common.filtered | common.linked.tables)
-        common = attrs.evolve(common, careful=careful)
-    if unlogged.are_followed:
-        careful = CarefulRows(np.zeros(len(common.numbers.tables), np.bool_), unlogged.keys)
-        careful = careful if common.careful is None else common.careful.joined(careful)
-        common = attrs.evolve(common, careful=careful, unlogged=unlogged.changes)
-    common = with_respelled(runner, common, progress)
-    if common.respelled is not None and log_part.starts_in_the_middle and common.needs_rounds:
-        raise LeftToReferenceError(CareKind.MIDDLE_RESPELLED)
+    common = _with_care(runner, common, unlogged, progress)
     if log_part.starts_in_the_middle and not common.refreshes_tell:
         raise LeftToReferenceError(CareKind.MIDDLE_REFRESHES)
     job = ResolveJob(runner, common, progress)
@@ -159,6 +144,33 @@ def settle_history(
     if use_evidence:
         settled = _explained(settled, settling)
     return settled
+
+
+def _with_care(runner: Runner, common: ResolveRun, unlogged: UnloggedRows, progress: StageProgress) -> ResolveRun:
+    """
+    Return a run with the rows that are left to the reference engine from the start.
+
+    Raises:
+        LeftToReferenceError: All rows have to be.
+    """
+    middle = common.part.starts_in_the_middle
+    if middle and common.linked.tables.any():
+        if common.needs_rounds:
+            raise LeftToReferenceError(CareKind.MIDDLE_LINKS)
+        common = attrs.evolve(common, careful=CarefulRows(common.linked.tables))
+    if common.filtered.any() and middle:
+        raise LeftToReferenceError(CareKind.MIDDLE_FILTER)
+    if common.filtered.any():
+        careful = CarefulRows(common.filtered | common.linked.tables)
+        common = attrs.evolve(common, careful=careful)
+    if unlogged.are_followed:
+        careful = CarefulRows(np.zeros(len(common.numbers.tables), np.bool_), unlogged.keys)
+        careful = careful if common.careful is None else common.careful.joined(careful)
+        common = attrs.evolve(common, careful=careful, unlogged=unlogged.changes)
+    common = with_respelled(runner, common, progress)
+    if common.respelled is not None and middle and common.needs_rounds:
+        raise LeftToReferenceError(CareKind.MIDDLE_RESPELLED)
+    return common
 
 
 def _settled(
