@@ -49,6 +49,7 @@ from conflict.results.doubts import Doubt, doubts_from_the_middle
 from conflict.rules.exceptions_table import ExceptionsTable, cause_name
 from conflict.runs.run_inputs import run_of_result
 from conflict.shown_text import listed, short_names
+from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 
 __all__ = ["Explainer"]
@@ -191,14 +192,14 @@ class Explainer:
         place = row["NDB$outcome"]
         names = ("source_epoch", "epoch", "group", "ordinal")
         chosen = of_rows([(str(place["table"]), str(place["key"]))])
-        found = next(
-            (
-                each
-                for each in decided(read_outcomes(self.result.folder, [str(place["applier"])], chosen))
-                if all(each[name] == place[name] for name in names)
-            ),
-            None,
-        )
+        here = [
+            each
+            for each in decided(read_outcomes(self.result.folder, [str(place["applier"])], chosen))
+            if all(each[name] == place[name] for name in names)
+        ]
+        # An update that spells its key anew has two outcomes: of a delete and of a write.
+        told = row.get("NDB$OP_TYPE")
+        found = min(here, key=lambda each: told not in (each["operation"], Operation[each["operation"]]), default=None)
         (story,) = self.rows([(str(place["table"]), str(place["key"]))], found)
         exceptions = self._exceptions_table(cluster, table)
         fixed = list(row)[:EXCEPTIONS_KEY]
