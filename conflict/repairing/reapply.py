@@ -20,7 +20,7 @@ from conflict.history.timeline import EpochApply, Origin, Position, RowChange, T
 from conflict.repairing.ended_run import EndedRun, origin_of
 from conflict.repairing.equal import NotDecidedError, operation_in_words
 from conflict.repairing.statements import Payloads, RepairedRow, RowTable
-from conflict.rules.decision import Cause, extreme_values, in_node_order
+from conflict.rules.decision import Cause, in_node_order, next_value
 from conflict.rules.functions import Cell, ConflictFunction
 from conflict.rules.replication_table import Role
 from conflict.shown_text import listed, one_line
@@ -366,10 +366,11 @@ class _Row:
         if not self.raises:
             message = f"{judge} lets only a greater {judge.column} than {had} pass; --raise-version sets one"
             raise NotDecidedError(message)
-        if had == extreme_values(target.columns[place])[1]:
+        greater = next_value(had, target.columns[place])
+        if greater is None:
             message = f"{judge.column} has no greater value than {had}"
             raise NotDecidedError(message)
-        return {**now, place: target.layout.codecs[place].encode((had + 1) % 2**64)}, written
+        return {**now, place: target.layout.codecs[place].encode(greater)}, written
 
     def _judge(self, target: RowTable) -> ConflictFunction | None:
         """Return the function by which the other cluster judges the row."""
