@@ -14,14 +14,18 @@ from types import MappingProxyType
 import attrs
 
 from conflict.config.definitions import DefinitionStep
+from conflict.engine.reference.spelling import operations_of
 from conflict.explaining.events import EventKind
 from conflict.explaining.outcomes import Applied, DecidedOperation, OpenDecision
 from conflict.explaining.row_changes import ChangeInLog, RowLog, WantedRow
 from conflict.rules.decision import Verdict
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.tables import Table
 
 __all__ = ["EventDraft", "StoryFacts", "drafts_of"]
 
 _LATE = 2**64  # after every epoch
+_KINDS = frozenset(each.name for each in Operation)
 # In one group of an epoch, what comes first.
 _PHASES = {
     EventKind.COMMITTED: 0,
@@ -51,6 +55,7 @@ class StoryFacts:
         filtered: Per cluster and source, the tables whose changes its applier drops.
         skipped: The epochs that appliers never applied, although they applied later ones: applier, source and epoch.
         again: Why an epoch was applied again, by applier, source, its epoch and own epoch of the applier.
+        tables: Definitions, by ``database.table``.
     """
 
     logs: Mapping[str, RowLog]
@@ -64,6 +69,7 @@ class StoryFacts:
     filtered: Mapping[str, Mapping[str, frozenset[str]]] = attrs.field(factory=dict)
     skipped: frozenset[tuple[str, str, int]] = frozenset()
     again: Mapping[tuple[str, str, int, int], str] = attrs.field(factory=dict)
+    tables: Mapping[str, Table] = attrs.field(factory=dict)
 
     def came_again(self, draft: EventDraft) -> str:
         """Return as the end of a sentence that the epoch of an operation was applied before; else nothing."""
@@ -256,26 +262,36 @@ def _judged(cause: EventDraft, facts: StoryFacts, outcomes: _Outcomes) -> Iterat
         for apply in applies:
             place = applier, cause.cluster, cause.epoch, apply.epoch, change.row
             left = outcomes.get(place, [])
-            found = next((each for each in left if _is_of(each, change)), None)
-            if found is not None:
-                left.remove(found)
-            elif not change.own:
-                continue  # what an applier logged has an outcome, wherever it goes
-            yield EventDraft(
-                EventKind.JUDGED,
-                applier,
-                apply.epoch,
-                apply.group,
-                cause.cluster,
-                cause.epoch,
-                change,
-                found,
-                cause=cause,
-            )
+            operations = _operations(change, facts)
+            for operation in operations:
+                kinds = {operation.operation} if len(operations) > 1 else _KINDS
+                found = next((each for each in left if each["operation"] in kinds and _is_of(each, operation)), None)
+                if found is not None:
+                    left.remove(found)
+                elif not change.own:
+                    continue  # what an applier logged has an outcome, wherever it goes
+                yield EventDraft(
+                    EventKind.JUDGED,
+                    applier,
+                    apply.epoch,
+                    apply.group,
+                    cause.cluster,
+                    cause.epoch,
+                    operation,
+                    found,
+                    cause=cause,
+                )
         if not applies and (change.own or change.logged.flags):
             why = facts.why_not(applier, cause.cluster, cause.epoch, change.table)
             late = EventDraft(EventKind.NOT_APPLIED, applier, _LATE, 0, cause.cluster, cause.epoch, change, cause=cause)
             yield attrs.evolve(late, why_not=why)
+
+
+def _operations(change: ChangeInLog, facts: StoryFacts) -> list[ChangeInLog]:
+    """Return the operations as which an applier takes a change: it, or a delete and a write if it spells a key anew."""
+    table = facts.tables.get(change.table)
+    found = [change.logged] if table is None else list(operations_of(change.logged, table))
+    return [change] if len(found) == 1 else [attrs.evolve(change, logged=each) for each in found]
 
 
 def _is_of(outcome: DecidedOperation, change: ChangeInLog) -> bool:

@@ -53,6 +53,7 @@ from conflict.runs.run_inputs import run_of_result
 from conflict.shown_text import listed, short_names
 from ndb_formats.columnar.stretches import table_layouts
 from ndb_formats.events.row_image import RowLayout
+from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 
 __all__ = ["Explainer"]
@@ -210,14 +211,14 @@ class Explainer:
         asked = place["table"], place["identity"]
         names = ("source_epoch", "epoch", "group", "ordinal")
         chosen = of_rows([asked])
-        found = next(
-            (
-                each
-                for each in decided(read_outcomes(self.result.folder, [str(place["applier"])], chosen))
-                if all(each[name] == place[name] for name in names)
-            ),
-            None,
-        )
+        here = [
+            each
+            for each in decided(read_outcomes(self.result.folder, [str(place["applier"])], chosen))
+            if all(each[name] == place[name] for name in names)
+        ]
+        # An update that spells its key anew has two outcomes: of a delete and of a write.
+        told = row.get("NDB$OP_TYPE")
+        found = min(here, key=lambda each: told not in (each["operation"], Operation[each["operation"]]), default=None)
         (story,) = self.rows([asked], found)
         exceptions = self._exceptions_table(cluster, table)
         fixed = list(row)[:EXCEPTIONS_KEY]
@@ -385,6 +386,7 @@ class Explainer:
             filtered={each.name: self.run.filtered(each) for each in self.run.clusters},
             skipped=frozenset(skipped),
             again=applied_again(self.result),
+            tables={table.full_name: table for table in self.run.data_schema.tables},
         )
 
     def _tell(self, drafts: Sequence[EventDraft], facts: StoryFacts) -> StorySoFar:

@@ -20,7 +20,7 @@ from conflict.repairing.equal import operation_in_words
 from conflict.repairing.newest import ChangeOrder
 from conflict.repairing.statements import Payloads, RepairedRow, RowTable
 from conflict.repairing.winners import NotDecidedError
-from conflict.rules.decision import extreme_values, in_node_order
+from conflict.rules.decision import in_node_order, next_value
 from conflict.rules.functions import Cell, ConflictFunction
 from conflict.rules.replication_table import Role
 from conflict.shown_text import listed, one_line
@@ -299,10 +299,11 @@ class RowAgain:
         if not self.raises:
             message = f"{judge} lets only a greater {judge.column} than {had} pass; --raise-version sets one"
             raise NotDecidedError(message)
-        if had == extreme_values(target.columns[place])[1]:
+        greater = next_value(had, target.columns[place])
+        if greater is None:
             message = f"{judge.column} has no greater value than {had}"
             raise NotDecidedError(message)
-        return {**now, place: target.layout.codecs[place].encode((had + 1) % 2**64)}, written
+        return {**now, place: target.layout.codecs[place].encode(greater)}, written
 
     def _judge(self, target: RowTable) -> ConflictFunction | None:
         """Return the function by which the other cluster judges the row."""

@@ -180,6 +180,11 @@ def _once(found: pa.Table) -> pa.Table:
     mine, theirs = found.take(pa.array(kept)), found.take(pa.array(other, mask=other < 0))
     nameless = pc.is_null(mine["winner_cluster"])
     columns = {name: mine[name] for name in LOST.names} | {"overwritten_in": theirs["overwritten_in"]}
+    # An update that spells its key anew was rejected as a delete, as a write, or as both.
+    operation = found["operation"].to_numpy()
+    several = np.zeros(len(first), np.bool_)
+    several[codes[operation != operation[first][codes]]] = True
+    columns["operation"] = pc.if_else(pa.array(several[codes[kept]]), Operation.UPDATE_ROW.name, mine["operation"])
     for name in (each for each in _WINNER if each in LOST.names):
         columns[name] = pc.if_else(nameless, theirs[name], mine[name])
     return pa.table([columns[name] for name in LOST.names], schema=LOST)

@@ -29,6 +29,7 @@ __all__ = [
     "extreme_values",
     "in_node_order",
     "is_delete_delete",
+    "next_value",
     "operation_word",
     "outcome_bit",
     "reason_words",
@@ -67,6 +68,11 @@ def in_node_order(value: int) -> int:
 def extreme_values(column: Column) -> tuple[int, int]:
     """Return the least and the greatest value of a resolve column, in the order of `in_node_order`."""
     return (0, (1 << 32) - 1) if column.type == "int" else (_SIGN, _SIGN - 1)
+
+
+def next_value(value: int, column: Column) -> int | None:
+    """Return the next greater value of a resolve column, in the order of `in_node_order`; None if there is none."""
+    return None if value == extreme_values(column)[1] else (value + 1) % (2 * _SIGN)
 
 
 def unwritten_value(column: Column) -> int:

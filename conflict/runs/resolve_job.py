@@ -127,10 +127,7 @@ def settle_history(
     if ends_apart(run):
         raise LeftToReferenceError(CareKind.ONE_SIDED_DEFINITION)
     common = run_of_part(run, history, out, part, options)
-    common = _with_careful_rows(common, unlogged)
-    common = with_respelled(runner, common, progress)
-    if common.respelled is not None and log_part.starts_in_the_middle and common.needs_rounds:
-        raise LeftToReferenceError(CareKind.MIDDLE_RESPELLED)
+    common = _with_care(runner, common, unlogged, progress)
     if log_part.starts_in_the_middle and not common.refreshes_tell:
         raise LeftToReferenceError(CareKind.MIDDLE_REFRESHES)
     job = ResolveJob(runner, common, progress)
@@ -149,26 +146,30 @@ def settle_history(
     return settled
 
 
-def _with_careful_rows(common: ResolveRun, unlogged: UnloggedRows) -> ResolveRun:
+def _with_care(runner: Runner, common: ResolveRun, unlogged: UnloggedRows, progress: StageProgress) -> ResolveRun:
     """
-    Return a run with the rows that the reference engine resolves: linked, filtered, or changed without a log.
+    Return a run with the rows that are left to the reference engine from the start.
 
     Raises:
-        LeftToReferenceError: It has to resolve all rows.
+        LeftToReferenceError: All rows have to be.
     """
-    linked, filtered = common.linked.tables, common.filtered
-    if common.part.starts_in_the_middle and linked.any():
+    middle = common.part.starts_in_the_middle
+    if middle and common.linked.tables.any():
         if common.needs_rounds:
             raise LeftToReferenceError(CareKind.MIDDLE_LINKS)
-        common = attrs.evolve(common, careful=CarefulRows(linked))
-    if filtered.any():
-        if common.part.starts_in_the_middle:
-            raise LeftToReferenceError(CareKind.MIDDLE_FILTER)
-        common = attrs.evolve(common, careful=CarefulRows(filtered | linked))
+        common = attrs.evolve(common, careful=CarefulRows(common.linked.tables))
+    if common.filtered.any() and middle:
+        raise LeftToReferenceError(CareKind.MIDDLE_FILTER)
+    if common.filtered.any():
+        careful = CarefulRows(common.filtered | common.linked.tables)
+        common = attrs.evolve(common, careful=careful)
     if unlogged.are_followed:
         careful = CarefulRows(np.zeros(len(common.numbers.tables), np.bool_), unlogged.keys)
         careful = careful if common.careful is None else common.careful.joined(careful)
         common = attrs.evolve(common, careful=careful, unlogged=unlogged.changes)
+    common = with_respelled(runner, common, progress)
+    if common.respelled is not None and middle and common.needs_rounds:
+        raise LeftToReferenceError(CareKind.MIDDLE_RESPELLED)
     return common
 
 

@@ -149,8 +149,8 @@ def _shown(consequences: Sequence[GridColumns], any_shown: tuple[bool, bool]) ->
 
 def _limits(clusters: Sequence[ClusterSetup], starts: Sequence[int]) -> Limits:
     shape = len(clusters), len(clusters[0].setups)
-    numbers = (np.zeros(shape, np.uint64) for _ in range(3))
-    limits = Limits(*numbers, *(np.zeros(shape, np.bool_) for _ in range(6)))
+    newest, least, greatest = (np.zeros(shape, np.uint64) for _ in range(3))
+    limits = Limits(newest, least, greatest, *(np.zeros(shape, np.bool_) for _ in range(6)))
     limits.with_transactions[:] = np.any(transactional_tables(clusters), axis=1, keepdims=True)
     for side, cluster in enumerate(clusters):
         for table, setup in enumerate(cluster.setups):

@@ -47,6 +47,7 @@ from conflict.rules.decision import (
     Verdict,
     extreme_values,
     in_node_order,
+    next_value,
     stored_precision,
 )
 from conflict.rules.functions import COMPARING, ConflictFunction, reads_before
@@ -231,11 +232,11 @@ def _possible_states(
         assert function.column is not None
         ordinal = setup.table.ordinal(function.column)
         if ordinal not in row.payloads:
-            least, greatest = extreme_values(setup.table.columns[ordinal])
+            column = setup.table.columns[ordinal]
             brought = {_brought(entry, function, setup.table) for entry in entries}
+            following = {each for value in brought if (each := next_value(value, column)) is not None}
             # These, and one between each two of them, represent all values that there are.
-            following = ((each + 1) % 2**64 for each in brought - {greatest})
-            values = sorted({least, greatest, *brought, *following}, key=in_node_order)
+            values = sorted({*extreme_values(column), *brought, *following}, key=in_node_order)
     states += [attrs.evolve(in_part(known, known.payloads), assumed=value) for value in values] or [known]
     if row is not NOT_KNOWN:
         return states

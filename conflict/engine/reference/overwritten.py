@@ -15,6 +15,7 @@ from conflict.history.timeline import DefinitionChange, EpochApply, RowChange, T
 from conflict.results.model import LastWrite, Outcome, OverwrittenChange
 from conflict.rules.decision import Verdict
 from conflict.rules.lost_updates import RowWrite, overwrite, write
+from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 
 __all__ = ["overwritten_changes"]
@@ -30,6 +31,8 @@ class _Made:
     place: int
 
 
+# The two operations as which an applier takes an update that spells its key anew.
+_RESPELLED = Operation.DELETE_ROW, Operation.WRITE_ROW
 # Changes by cluster, own epoch, and number among the own changes of that epoch.
 _Changes = Mapping[tuple[str, int, int], _Made]
 _Received = Mapping[tuple[str, int, int], tuple[int, int | None]]
@@ -79,7 +82,12 @@ def _applied(cluster: Cluster, outcomes: Sequence[Outcome]) -> dict[int, list[Ou
     for each in outcomes:
         if each.applier == cluster.name and each.ordinal >= 0:
             found = by_epoch.setdefault((each.source, each.source_epoch, each.epoch), [{}])
-            if each.ordinal in found[-1]:  # applied again in the same own epoch
+            earlier = found[-1].get(each.ordinal)
+            if earlier is not None and (earlier.operation, each.operation) == _RESPELLED:
+                verdict = min(earlier.verdict, each.verdict)  # applied, if one of the two was
+                found[-1][each.ordinal] = attrs.evolve(each, operation=Operation.UPDATE_ROW, verdict=verdict)
+                continue
+            if earlier is not None:  # applied again in the same own epoch
                 found.append({})
             found[-1][each.ordinal] = each
     applied: dict[int, list[Outcome]] = {}

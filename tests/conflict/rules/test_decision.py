@@ -4,8 +4,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.rules.decision import Cause, Compared, Decision, Verdict, explain, operation_word, stored_precision
+from conflict.rules.decision import (
+    Cause,
+    Compared,
+    Decision,
+    Verdict,
+    explain,
+    extreme_values,
+    in_node_order,
+    next_value,
+    operation_word,
+    stored_precision,
+)
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.create_table import parse_schema
 
 ONES = 0xFFFFFFFF
 HIGH = 7 << 32
@@ -144,3 +156,13 @@ class TestPrecision:
     def test_more_bits_are_no_less_exact(self, epoch: int, bits: int):
         """A further bit never makes the epoch that is read later."""
         assert stored_precision(epoch, bits + 1) <= stored_precision(epoch, bits)
+
+
+def test_the_least_and_the_greatest_value_of_a_column():
+    """In the order of data nodes, which extend an INT UNSIGNED with zeros and read a BIGINT UNSIGNED with a sign."""
+    table = parse_schema("CREATE TABLE t (i INT UNSIGNED, b BIGINT UNSIGNED)", database="d").tables[0]
+    assert [extreme_values(column) for column in table.columns] == [(0, 2**32 - 1), (2**63, 2**63 - 1)]
+    number, large = table.columns
+    assert [next_value(each, number) for each in (0, 2**32 - 2, 2**32 - 1)] == [1, 2**32 - 1, None]
+    assert [next_value(each, large) for each in (2**63, 2**64 - 1, 0, 2**63 - 1)] == [2**63 + 1, 0, 1, None]
+    assert sorted([0, 2**63, 1, 2**64 - 1, 2**63 - 1], key=in_node_order) == [2**63, 2**64 - 1, 0, 1, 2**63 - 1]

@@ -6,14 +6,20 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
+import attrs
 import pytest
 
+from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.engine.kernels.rules import needs_refresh
+from conflict.history.model import Start
+from conflict.history.run import Run
 from conflict.rules.decision import Cause, Decision, Verdict
 from conflict.rules.functions import FUNCTIONS, Argument, FunctionSpec
-from conflict.rules.replication_table import Role
+from conflict.rules.replication_table import ReplicationRow, Role
+from conflict.runs.runner import in_process
 from ndb_formats.columnar.kernel_mode import Mode
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.engine.columnar.both_decisions import (
     ABSENT,
     NO_FUNCTION,
@@ -25,6 +31,9 @@ from tests.conflict.engine.columnar.both_decisions import (
     by_reference,
     refreshes,
 )
+from tests.conflict.engine.columnar.both_engines import by_kernels
+from tests.conflict.engine.columnar.both_engines import by_reference as by_reference_engine
+from tests.conflict.histories import NO_ROLES, TABLES, history
 
 WRITE, UPDATE, DELETE = Operation.WRITE_ROW, Operation.UPDATE_ROW, Operation.DELETE_ROW
 # 1 is the default of the column, which a row has to which no operation wrote it.
@@ -211,6 +220,21 @@ def test_the_order_of_values() -> None:
         if kind is DELETE or name == "NDB$OLD":  # equality has no sign
             cases = [Case(f"{name}(x)", kind, Met(stored), value, 7) for (_, value), (_, stored) in pairs]
             assert_decided(cases, "".join("A" if value == stored else "C" for (_, value), (_, stored) in pairs))
+
+
+@pytest.mark.parametrize("brought", [0, 1, 2**63 - 1, 2**63, 2**64 - 1])
+def test_a_row_that_is_older_than_the_log_can_have_any_value(brought: int) -> None:
+    """In both engines: an update wins or loses against some value; 2^63, the least one, wins against none."""
+    made = history(f"A:u1=5>{brought}@5 B:<5@15", NO_ROLES)
+    starts = (attrs.evolve(each, start=Start(epoch)) for each, epoch in zip(made.clusters, (5, 15), strict=True))
+    made = attrs.evolve(made, clusters=tuple(starts))
+    clusters = tuple(ClusterConfiguration(name, (LoggingServer(number),)) for number, name in enumerate("AB", start=1))
+    row = ReplicationRow("d", "t", 0, 7, "NDB$MAX(x)")
+    run = Run(Configuration(clusters, parse_schema(TABLES, database="d"), (row,)))
+    found = by_reference_engine(made, run)
+    assert by_kernels(made, run, in_process, buckets=1, epochs_per_segment=9) == found
+    (undecided,) = found["undecided/applier B"]
+    assert ("APPLIED" in undecided, "ROW_IN_CONFLICT" in undecided) == (brought != 2**63, True)
 
 
 BY_EPOCH = ["NDB$EPOCH", "NDB$EPOCH_TRANS", "NDB$EPOCH2", "NDB$EPOCH2_TRANS"]

@@ -59,6 +59,18 @@ def test_an_update_of_a_row_that_is_not_known_is_left_open() -> None:
     assert result.clusters["B"].not_known == {"d.t": NotKnown(rows=1)}
 
 
+@pytest.mark.parametrize(
+    ("brought", "wins", "loses"),
+    [(0, True, True), (2**63, False, True), (2**63 - 1, True, True), (2**64 - 1, True, True)],
+)
+def test_a_row_that_is_not_known_can_have_any_value(brought: int, wins: bool, loses: bool) -> None:
+    """In the order of data nodes: 2^63 is the least of all, so it wins against none, and 0 wins against that one."""
+    result = run(f"A:u1=5>{brought}@5 B:<5@15", setups(MAX, MAX))
+    (undecided,) = result.clusters["B"].undecided
+    found = {(each.verdict, each.cause) for each in undecided.candidates}
+    assert ((Verdict.APPLIED, Cause.NONE) in found, (Verdict.REJECTED, Cause.ROW_IN_CONFLICT) in found) == (wins, loses)
+
+
 def test_a_change_in_the_binlog_tells_that_the_update_was_applied() -> None:
     """So the row was there, and holds the value of the update since; its column v is not known."""
     result = run("A:u1=5>9@5 B:<5@15 A:u1=9>7@6 B:<6@16", setups(MAX, MAX), {"B": {(15, 0): {1: Effect.CHANGED}}})

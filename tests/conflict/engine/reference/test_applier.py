@@ -185,10 +185,10 @@ class TestOutcomes:
 
     @pytest.mark.parametrize(
         ("incoming", "verdict"),
-        [(2**63 - 1, Verdict.REJECTED), (2**63, Verdict.REJECTED), (2**64 - 1, Verdict.APPLIED)],
+        [(1, Verdict.APPLIED), (2**63 - 1, Verdict.APPLIED), (2**63, Verdict.REJECTED), (2**64 - 1, Verdict.APPLIED)],
     )
-    def test_unsigned(self, incoming: int, verdict: Verdict):
-        """Values are unsigned 64-bit numbers."""
+    def test_signed(self, incoming: int, verdict: Verdict):
+        """Data nodes compare signed numbers, as recorded: 1 and 2^64 - 1 win over 2^63."""
         (outcome,) = run(f"A:i1={2**63}@3 B:u1={incoming}@11 A:<11@4", a="NDB$MAX(x)")["A"].outcomes
         assert outcome.verdict is verdict
 
