@@ -15,7 +15,7 @@ from itertools import islice, pairwise, product
 from typing import Any
 
 from conflict.config.option_values import document_of_key
-from conflict.errors import ConfigurationError
+from conflict.errors import ConfigurationError, HistoryError
 from conflict.results.table_keys import TableKey
 from ndb_formats.schema.row_keys import is_text, value_text
 from ndb_formats.schema.tables import Column
@@ -42,23 +42,25 @@ def identity_asked(table: str, key: TableKey, given: GivenKey) -> bytes:
             text.
 
     Raises:
-        ConfigurationError: It does not name the columns of the key, a value is none of its column, or it can be
-            several keys.
+        ConfigurationError: It does not name the columns of the key, or it can be several keys.
+        HistoryError: A value is none of its column, so there is no such row.
     """
     found, faults = dict[bytes, None](), list[str]()
     for values in _ways(key.names, given):
         try:
             found[_identity(key, [_value(column, values[column.name]) for column in key.columns])] = None
         except ValueError as error:
-            faults.append(str(error))
+            row = ", ".join(f"{name}={value_text(values[name])}" for name in key.names)
+            faults.append(f"nothing happened to the row {row} of {table}: {error}")
     if len(found) > 1:
         ways = " or ".join(f"--key '{_as_json(key, identity)}'" for identity in islice(found, 2))
         message = f"the key {given} of table {table} can be {len(found)} keys; give it as JSON: {ways}"
         raise ConfigurationError(message)
+    if faults and not found:
+        raise HistoryError(faults[0])
     if not found:
         example = ", ".join(f"{name}=..." for name in key.names)
-        why = f": {faults[0]}" if faults else ""
-        message = f"the key {given} is not understood{why}; of table {table} it is {example}"
+        message = f"the key {given} is not understood; of table {table} it is {example}"
         raise ConfigurationError(message)
     return next(iter(found))
 
@@ -69,7 +71,7 @@ def key_as_given(table: str, key: TableKey, identity: bytes) -> str:
     try:
         if identity_asked(table, key, text) == identity:
             return text
-    except ConfigurationError:
+    except (ConfigurationError, HistoryError):
         pass
     return _as_json(key, identity)
 

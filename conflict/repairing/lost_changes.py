@@ -17,11 +17,10 @@ from conflict.config.arguments import StageProgress, no_progress
 from conflict.history.grid.schemas import PLACE
 from conflict.repairing.logged_images import images_at
 from conflict.result import Result
-from conflict.results.conflicts import Chosen, numbered, read_conflicts, read_outcomes
+from conflict.results.conflicts import Chosen, deletes_of_gone_rows, numbered, read_conflicts, read_outcomes
 from conflict.results.layout import OUTCOMES, OVERWRITTEN
-from conflict.rules.decision import Cause, Verdict
+from conflict.rules.decision import Verdict
 from conflict.runs.run_inputs import configuration_of, run_of_result
-from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Schema
 
 __all__ = ["LOST", "count_not_known", "lost_changes", "with_images"]
@@ -102,9 +101,6 @@ def _rejected(result: Result) -> pa.Table:
     """Return the users' changes that appliers rejected, without deletes of rows that were gone already."""
     names = ("applier", *OUTCOMES.names)
     found = read_conflicts(result.folder, result.clusters, columns=names)
-    gone = pc.and_(
-        pc.equal(found["operation"], Operation.DELETE_ROW.name), pc.equal(found["cause"], Cause.ROW_DOES_NOT_EXIST.name)
-    )
     winners = _winners(found)
     columns = {name: found[name] for name in found.column_names if name not in _WINNER} | winners
     columns |= {
@@ -114,7 +110,7 @@ def _rejected(result: Result) -> pa.Table:
         "overwritten_in": pa.nulls(len(found), pa.uint64()),
     }
     table = pa.table([columns[name] for name in LOST.names], names=LOST.names)
-    return table.filter(pc.and_(pc.greater_equal(found["ordinal"], 0), pc.invert(gone)))
+    return table.filter(pc.and_(pc.greater_equal(found["ordinal"], 0), pc.invert(deletes_of_gone_rows(found))))
 
 
 def _winners(rejected: pa.Table) -> dict[str, pa.ChunkedArray]:

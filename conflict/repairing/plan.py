@@ -21,7 +21,7 @@ from conflict.repairing.planning import EQUAL, REAPPLY, Planned, ReviewedRow, Wa
 from conflict.repairing.script import Numbered, Script
 from conflict.result import Result
 from conflict.results.doubts import Doubt, alarms_of, doubts_from_the_middle, warnings_of
-from conflict.results.layout import OUTCOMES
+from conflict.results.layout import OUTCOMES, ROW_KEY
 from conflict.shown_text import counted, one_line
 from conflict.telling.html import telling_html
 from conflict.telling.terminal import telling_text
@@ -34,14 +34,18 @@ STATEMENTS = pa.schema(
     [
         *((name, pa.string()) for name in ("file", "cluster")),
         *((name, pa.int32()) for name in ("transaction", "statement")),
-        *((name, pa.string()) for name in ("kind", "table", "key", "operation")),
+        *((name, pa.string()) for name in ("kind", "table")),
+        *ROW_KEY,
+        ("operation", pa.string()),
         ("changes", pa.int32()),
         *((name, pa.string()) for name in ("why", "sql")),
     ]
 )
 REVIEW_COLUMNS = pa.schema(
     [
-        *((name, pa.string()) for name in ("kind", "table", "key", "reason", "cluster", "operation")),
+        *((name, pa.string()) for name in ("kind", "table")),
+        *ROW_KEY,
+        *((name, pa.string()) for name in ("reason", "cluster", "operation")),
         *(OUTCOMES.field(name) for name in PLACE),
     ]
 )
@@ -113,6 +117,7 @@ class Plan:
                 "kind": each.kind,
                 "table": each.repaired.name,
                 "key": each.key,
+                "identity": each.repaired.key,
                 "operation": each.repaired.operation.name,
                 "changes": each.changes,
                 "why": each.repaired.why,
@@ -127,7 +132,8 @@ class Plan:
     def review(self) -> pa.Table:
         """What no statement repairs, as `REVIEW_COLUMNS`, with why; of a row that differs, its place is NULL."""
         rows = [
-            {"kind": each.kind, "table": each.row[0], "key": self.ended.key_text(each.row), "reason": each.reason}
+            dict(zip(("table", "identity"), each.row, strict=True))
+            | {"kind": each.kind, "key": self.ended.key_text(each.row), "reason": each.reason}
             | _place_of(each)
             for each in self.planned.reviewed
         ]

@@ -40,6 +40,7 @@ __all__ = [
     "Totals",
     "at_a_glance",
     "count_conflicts",
+    "deletes_of_gone_rows",
     "numbered",
     "read_beside",
     "read_conflicts",
@@ -272,14 +273,15 @@ def totals_of(conflicts: pa.Table) -> Totals:
         tuple(sorted(pc.unique(conflicts["applier"]).to_pylist())),
         times["min"],
         times["max"],
-        int(pc.sum(_deletes_of_gone_rows(conflicts)).as_py() or 0),
+        int(pc.sum(deletes_of_gone_rows(conflicts)).as_py() or 0),
     )
 
 
-def _deletes_of_gone_rows(conflicts: pa.Table) -> pa.ChunkedArray:
-    """Return which conflicts `conflict.rules.decision.is_delete_delete` holds for."""
+def deletes_of_gone_rows(conflicts: pa.Table) -> pa.ChunkedArray:
+    """Return which conflicts are deletes of rows that were gone: `conflict.rules.lost_updates.loses` does not hold."""
     deletes = pc.equal(conflicts["operation"], Operation.DELETE_ROW.name)
-    return pc.and_(deletes, pc.equal(conflicts["cause"], Cause.ROW_DOES_NOT_EXIST.name))
+    causes = pc.coalesce(conflicts["own_cause"], conflicts["cause"])
+    return pc.and_(deletes, pc.equal(causes, Cause.ROW_DOES_NOT_EXIST.name))
 
 
 def read_beside(out: Folder, run: Mapping[str, Any]) -> Beside:

@@ -38,9 +38,14 @@ HIDDEN = {Operation.WRITE_ROW: Parts(True, True, True), Operation.DELETE_ROW: Pa
 OVERWRITTEN = {Operation.WRITE_ROW: Parts(True, False, True), Operation.DELETE_ROW: Parts(True, True, False)}
 
 
-def loses(verdict: Verdict, operation: Operation, cause: Cause) -> bool:
-    """Whether a decision on a user's change loses it. A delete whose row is gone already loses nothing."""
-    return verdict is Verdict.REJECTED and not is_delete_delete(operation, cause)
+def loses(verdict: Verdict, operation: Operation, cause: Cause, own_cause: Cause = Cause.NONE) -> bool:
+    """
+    Whether a decision on a user's change loses it.
+
+    A delete whose row is gone already loses nothing, also where that puts its transaction in conflict, with which it is
+    rejected: the cause is then that of the transaction, and `own_cause` that of the delete.
+    """
+    return verdict is Verdict.REJECTED and not is_delete_delete(operation, own_cause or cause)
 
 
 @attrs.frozen

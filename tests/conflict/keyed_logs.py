@@ -22,7 +22,8 @@ Key = tuple[object, ...]
 Values = tuple[int, int] | None
 # A key, and its row before and after.
 Change = tuple[Key, Values, Values]
-TWO_TEXTS = "a VARCHAR(40) COLLATE utf8mb4_bin NOT NULL, b VARCHAR(40) COLLATE utf8mb4_bin NOT NULL, PRIMARY KEY (a, b)"
+_TEXT = "VARCHAR(40) COLLATE utf8mb4_0900_bin"  # under which blanks at the end count
+TWO_TEXTS = f"a {_TEXT}, b {_TEXT}, PRIMARY KEY (a, b)"
 # Both are ``a=x, b=1, b=2`` as text.
 TWO_OF_ONE_TEXT: tuple[Key, Key] = (("x, b=1", "2"), ("x", "1, b=2"))
 _LOGGING = Logging(effective_format(7))

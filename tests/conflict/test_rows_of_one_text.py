@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import conflict
@@ -17,6 +17,7 @@ from conflict.result import Result
 from conflict.results.conflicts import ALL
 from tests.conflict.cli.commands import invoke
 from tests.conflict.keyed_logs import TWO_OF_ONE_TEXT, Key, KeyedLogs, one_contested, two_contested
+from tests.examples import examples
 
 ENGINES = ("reference", "local")
 TEXT = "a=x, b=1, b=2"
@@ -144,7 +145,7 @@ TEXTS = st.text(st.sampled_from(" ,=ab'\"\\\n1"), max_size=8)
 
 @pytest.mark.parametrize("engine", ENGINES)
 @given(keys=st.tuples(st.tuples(TEXTS, TEXTS), st.tuples(TEXTS, TEXTS)))
-@settings(max_examples=6)
+@examples(4, long=20)
 def test_any_keys_stay_distinct(engine: str, keys: tuple[Key, Key]) -> None:
     """Whatever two keys hold, counts, stories, lost changes, typed keys and repairs have two rows."""
     assume(keys[0] != keys[1])

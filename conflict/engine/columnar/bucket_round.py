@@ -33,6 +33,7 @@ from conflict.engine.kernels.arrays import (
 from conflict.engine.kernels.column_scans import mark_keys
 from conflict.engine.kernels.dependencies import dependent_groups
 from conflict.engine.kernels.fold import Folded, fold
+from conflict.engine.kernels.lost_changes import own_causes
 from conflict.engine.kernels.records import packed_changes
 from conflict.rules.decision import Cause, Verdict, is_delete_delete
 from ndb_formats.columnar.kernel import each_read_only, read_only
@@ -223,17 +224,31 @@ _DELETE_DELETE = np.array(
 )
 
 
-def row_conflicts(
-    decisions: Decisions, clusters: Sequence[ClusterSetup], applies: EpochApplies, key_table: Int16
-) -> Int64:
-    """Return the numbers of the decisions that put their transaction in conflict. Shape (conflicts,)."""
-    delete_deletes = np.array(
+def delete_delete_conflicts(clusters: Sequence[ClusterSetup]) -> Bool:
+    """Return `FunctionSpec.delete_delete_conflicts` of each table on each cluster. Shape (clusters, tables)."""
+    return np.array(
         [
             [setup.function is not None and setup.function.spec.delete_delete_conflicts for setup in cluster.setups]
             for cluster in clusters
         ],
         np.bool_,
     )
+
+
+def with_own_causes(
+    folded: Folded, clusters: Sequence[ClusterSetup], applies: EpochApplies, key_table: Int16
+) -> Decisions:
+    """Return the decisions of a bucket with the causes by which changes are lost; see `own_causes`."""
+    made = folded.decisions
+    conflicts = delete_delete_conflicts(clusters)[applies.applier[made.apply], key_table[made.key]]
+    return attrs.evolve(made, cause=own_causes(made, folded.tracked, conflicts))
+
+
+def row_conflicts(
+    decisions: Decisions, clusters: Sequence[ClusterSetup], applies: EpochApplies, key_table: Int16
+) -> Int64:
+    """Return the numbers of the decisions that put their transaction in conflict. Shape (conflicts,)."""
+    delete_deletes = delete_delete_conflicts(clusters)
     rejected = np.flatnonzero(decisions.verdict == Verdict.REJECTED)
     cause = decisions.cause[rejected]
     table = (applies.applier[decisions.apply[rejected]], key_table[decisions.key[rejected]])

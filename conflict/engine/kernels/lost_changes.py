@@ -24,7 +24,7 @@ from conflict.engine.kernels.arrays import (
 from conflict.engine.kernels.provenance_records import ColumnSets, ImageArrays
 from conflict.engine.kernels.rules import is_delete_delete
 from conflict.history.grid.schemas import RowStep
-from conflict.rules.decision import Verdict
+from conflict.rules.decision import Cause, Verdict
 from conflict.rules.lost_updates import HIDDEN, OVERWRITTEN, WRITTEN, Parts
 from ndb_formats.columnar.kernel import each_read_only, kernel
 from ndb_formats.events.rows_event import Operation
@@ -38,6 +38,7 @@ __all__ = [
     "Written",
     "lost_changes",
     "overwriting",
+    "own_causes",
     "whole_images",
     "written_by",
     "written_parts",
@@ -45,6 +46,7 @@ __all__ = [
 
 WORD = 64
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
+MISSING, TRANSACTION = int(Cause.ROW_DOES_NOT_EXIST), int(Cause.TRANS_IN_CONFLICT)
 WRITE, DELETE = int(Operation.WRITE_ROW), int(Operation.DELETE_ROW)
 LAST_OPERATION = max(map(int, Operation))
 OWN = int(OperationKind.CHANGE)
@@ -208,6 +210,27 @@ def written_parts(operation: Int8, updated: tuple[UInt64, UInt64], columns: UInt
     """
     wanted, hidden = (_words(operation, updated[0], columns, row_bit, each) for each in (WRITTEN, HIDDEN))
     return Written(*each_read_only(wanted, hidden, _words(operation, updated[1], columns, row_bit, OVERWRITTEN)))
+
+
+def own_causes(decisions: Decisions, tracked: Decisions, deletes_conflict: Bool) -> Int8:
+    """
+    Return the cause of each decision; of a delete that put its transaction in conflict, as its row was gone, its own.
+
+    Args:
+        decisions: The decisions.
+        tracked: Those of pass TRACK.
+        deletes_conflict: Whether such a delete does, as the function is; see `FunctionSpec.delete_delete_conflicts`.
+            Shape (operations,).
+    """
+    deleted = (decisions.operation == DELETE) & (decisions.cause == TRANSACTION) & deletes_conflict
+    gone = (tracked.operation == DELETE) & (tracked.cause == MISSING)
+    ids = [
+        each.apply[chosen].astype(np.int64) << 32 | each.source[chosen].astype(np.int64) & 0xFFFFFFFF
+        for each, chosen in ((decisions, deleted), (tracked, gone))
+    ]
+    causes = decisions.cause.copy()
+    causes[np.flatnonzero(deleted)[np.isin(*ids)]] = MISSING
+    return causes
 
 
 def lost_changes(

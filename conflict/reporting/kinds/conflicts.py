@@ -41,6 +41,7 @@ _TEXTS: dict[By, dict[str, str]] = {
     },
 }
 _NUMBERS = {"conflicts": "conflicts", "rows": "keys", "transactions": "transactions"}
+_SAME_TEXT = "rows whose keys have the same text are different rows; --json has their identities"
 _SECONDS, _MINUTES = "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"
 
 
@@ -124,6 +125,8 @@ def conflicts_table(by: By, table: pa.Table, top: int, source: str) -> Table:
     left = whole - len(rows)
     thing = counted(left, "row" if by is By.KEY else by.value)
     note = f"and {thing} more: ndb-conflict conflicts {shlex.quote(source)} --by {by} --top {whole}" if left else ""
+    if by is By.KEY and len({(row["table"], row["key"]) for row in rows}) < len(rows):
+        note = f"{_SAME_TEXT}; {note}" if note else _SAME_TEXT
     return Table(_TITLES[by], (*texts, *numbers), cells, note=note, texts=len(texts))
 
 

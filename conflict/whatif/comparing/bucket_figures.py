@@ -16,6 +16,7 @@ import numpy.typing as npt
 from conflict.engine.columnar.applier_stops import StoppingOperation
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.bucket_result import BucketResult, count_bucket
+from conflict.engine.columnar.bucket_round import with_own_causes
 from conflict.engine.columnar.final_rows import count_unequal
 from conflict.engine.columnar.image_values import ImageReader
 from conflict.engine.kernels.arrays import (
@@ -256,8 +257,9 @@ def bucket_figures(
 
 def _lost(result: BucketResult, written: tuple[Written, Written]) -> list[LostChanges]:
     """Return, per cluster, which of its changes were lost."""
-    made = TimedDecisions(result.applies.applier, result.folded.own_end, result.folded.decisions)
-    bucket = result.bucket
+    bucket, applies = result.bucket, result.applies
+    decisions = with_own_causes(result.folded, result.clusters, applies, bucket.key_table)
+    made = TimedDecisions(applies.applier, result.folded.own_end, decisions)
     return lost_changes(made, [rows.key for rows in bucket.rows], written, len(bucket.key_table))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.bucket_result import BucketResult
-from conflict.engine.columnar.bucket_round import conflicting_transactions
+from conflict.engine.columnar.bucket_round import conflicting_transactions, with_own_causes
 from conflict.engine.columnar.contested import compare_effects
 from conflict.engine.columnar.foreign_keys import linked_keys
 from conflict.engine.columnar.setups import ClusterSetup, rules_of, transactional_tables
@@ -255,7 +255,7 @@ def _own(
 ) -> tuple[tuple[Bool, Bool], list[LostChanges]]:
     """Return, per cluster, the changes of which it is known what became of them, and which of these were lost."""
     bucket, folded, applies = made.bucket, made.folded, made.applies
-    decisions = folded.decisions
+    decisions = with_own_causes(folded, made.clusters, applies, bucket.key_table)
     keys = [rows.key for rows in bucket.rows]
 
     def lost(verdict: Verdict) -> list[LostChanges]:

@@ -68,7 +68,8 @@ def loses_update(before: BothStates, event: StepEvent, after: BothStates) -> boo
 def _is_rejected(outcome: Outcome, before: BothStates, side: int) -> bool:
     """Whether a change of a user was rejected, and lost, when it came for the first time."""
     again = outcome.source_epoch <= before.sides[side].reached
-    return outcome.ordinal >= 0 and loses(outcome.verdict, outcome.operation, outcome.cause) and not again
+    lost = loses(outcome.verdict, outcome.operation, outcome.cause, outcome.own_cause)
+    return outcome.ordinal >= 0 and lost and not again
 
 
 def _is_unseen(over: int, by: int, side: int, state: BothStates) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from conflict.engine.columnar.bucket_result import status_counters
 from conflict.engine.kernels.arrays import Decisions, Int64, OperationKind, UInt64
 from conflict.engine.kernels.column_scans import CountedDecisions, count_outcomes
-from conflict.engine.kernels.lost_changes import WORD, written_parts
+from conflict.engine.kernels.lost_changes import WORD, own_causes, written_parts
 from conflict.engine.kernels.records import DecisionBuffers
 from conflict.history.model import Cluster, History
 from conflict.history.timeline import EpochApply, RowChange, Timeline, Transaction
@@ -183,6 +183,19 @@ def final_decisions(run: Simulated) -> Decisions:
     return run.world.decisions.first(int(run.world.run[0]["made"]))
 
 
+def decisions_by_own_cause(run: Simulated) -> Decisions:
+    """Return all decisions in order, with the causes by which changes are lost; see `own_causes`."""
+    made, world = final_decisions(run), run.world
+    applier, table = world.schedule.applies["applier"][made.apply], world.key_table[made.key]
+    conflicts = world.tables["delete_delete"][applier, table]
+    return attrs.evolve(made, cause=own_causes(made, _tracked(run), conflicts))
+
+
+def _tracked(run: Simulated) -> Decisions:
+    """Return all decisions of pass TRACK in order."""
+    return run.world.tracked.first(int(run.world.run[0]["seen"]))
+
+
 def decisions_in_order(run: Simulated) -> Iterator[_Decided]:
     """Yield all decisions in order, one by one."""
     decisions, applies = final_decisions(run), run.world.schedule.applies
@@ -215,7 +228,7 @@ def lost_in(run: Simulated) -> list[Lost]:
         mine = slice(int(world.changes.begin[side]), int(world.site[side]["stop"]))
         epoch[mine], made[mine] = spread.epochs_of(side, np.arange(mine.start, mine.stop)), side
     happened = Happened(
-        DecisionBuffers(*each_read_only(*attrs.astuple(final_decisions(run), recurse=False))),
+        DecisionBuffers(*each_read_only(*attrs.astuple(decisions_by_own_cause(run), recurse=False))),
         *each_read_only(world.schedule.applies[:applies], world.own_end[:applies]),
         *each_read_only(rows, world.changes.begin, made, world.made.at, epoch, spread.came),
     )
@@ -266,9 +279,8 @@ def outcome_counts(run: Simulated, decisions: Decisions) -> Int64:
 
 def counters_of(run: Simulated) -> dict[str, dict[str, int]]:
     """Return the status counters of each cluster."""
-    tracked = run.world.tracked.first(int(run.world.run[0]["seen"]))
     # Both passes over an epoch count, TRACK and APPLY.
-    passes = [outcome_counts(run, each) for each in (final_decisions(run), tracked)]
+    passes = [outcome_counts(run, each) for each in (final_decisions(run), _tracked(run))]
     applies = int(run.world.run[0]["applies"])
     rejects = np.diff(run.world.conflicts[0][: applies + 1])
     applier = run.world.schedule.applies["applier"][:applies]

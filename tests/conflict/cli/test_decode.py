@@ -202,7 +202,7 @@ def whole_as(path: Path) -> list[bytes]:
 @pytest.mark.parametrize(
     ("table", "schema", "keys"),
     [
-        ("cft.t2", True, [["a=0, b=w3"], ["b=w3,a=0"], ["a=0", "b=w3"]]),
+        ("cft.t2", True, [["a=0, b=w3"], ["b=w3,a=0"], ["a=0", "b=w3"], ['{"b": "w3", "a": 0}']]),
         ("cft.t1", True, [["3"], ["k=3"]]),
         ("cft.t1", False, [["@1=3"]]),
     ],

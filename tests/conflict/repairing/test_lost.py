@@ -60,6 +60,18 @@ def test_as_many_as_compare_counts(folder: Path, tmp_path: Path) -> None:
     assert_as_compared(folder, tmp_path / "result", "local")
 
 
+@pytest.mark.parametrize("engine", ["local", "reference"])
+def test_a_delete_of_a_gone_row_loses_nothing(engine: str, tmp_path: Path) -> None:
+    """Under NDB$EPOCH2_TRANS it puts its transaction in conflict; the insert of one of these is lost, and no delete."""
+    folder = RECORDINGS / "conflict" / "epoch2_trans" / "delete_delete_type8"
+    assert_as_compared(folder, tmp_path / "result", engine)
+    result = conflict.read_result(str(tmp_path / "result"))
+    rejected = [row["operation"] for row in result.conflicts.to_pylist() if row["own_cause"] == "ROW_DOES_NOT_EXIST"]
+    assert rejected == ["DELETE_ROW", "DELETE_ROW"]
+    assert [row["operation"] for row in lost_changes(result, ALL).to_pylist()] == ["WRITE_ROW"]
+    assert conflict.conflicts(result)["of_gone_rows"] == 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["local", "reference"])
 @pytest.mark.parametrize("folder", OTHERS, ids=lambda path: f"{path.parent.name}-{path.name}")

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conflict.engine.columnar.bucket_round import with_own_causes
 from conflict.engine.inference.replay import resolve
 from conflict.engine.kernels.lost_changes import TimedDecisions, lost_changes, written_by
 from conflict.history.model import Cluster, History
@@ -31,7 +32,8 @@ def lost(made: History, tables: Setups) -> dict[str, tuple[list[int], list[int]]
     result = bucket_by_kernels(made, tables, resolve(made, tables))
     bucket = result.bucket
     written = written_by(bucket.rows, bucket.column_sets, (bucket.key_table, bucket.numbers.tables))
-    made_of = TimedDecisions(result.applies.applier, result.folded.own_end, result.folded.decisions)
+    decisions = with_own_causes(result.folded, result.clusters, result.applies, bucket.key_table)
+    made_of = TimedDecisions(result.applies.applier, result.folded.own_end, decisions)
     found = lost_changes(made_of, [rows.key for rows in bucket.rows], written, len(bucket.key_table))
     return {
         name: ([*map(int, each.rejected.nonzero()[0])], [*map(int, each.overwritten.nonzero()[0])])
@@ -158,7 +160,7 @@ def brute_force(made: History, tables: Setups) -> dict[str, tuple[list[int], lis
     gone = {
         (each.source, each.source_epoch, each.ordinal)
         for each in outcomes
-        if each.operation is Operation.DELETE_ROW and each.cause is Cause.ROW_DOES_NOT_EXIST
+        if each.operation is Operation.DELETE_ROW and Cause.ROW_DOES_NOT_EXIST in (each.cause, each.own_cause)
     }
     sides = {cluster.name: _timeline(cluster) for cluster in made.clusters}
     found = {}

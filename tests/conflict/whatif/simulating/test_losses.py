@@ -38,6 +38,7 @@ class Ledger:
         done: The next change of each cluster.
         refused: What appliers rejected.
         rejected: What is lost by that.
+        own_causes: What pass TRACK found, by epoch apply and source.
         overwritten: What was overwritten unseen.
     """
 
@@ -51,10 +52,14 @@ class Ledger:
     done: list[int] = attrs.field(init=False)
     refused: set[int] = attrs.field(factory=set)
     rejected: set[int] = attrs.field(factory=set)
+    own_causes: dict[tuple[int, int], Cause] = attrs.field(factory=dict)
     overwritten: set[int] = attrs.field(factory=set)
 
     def __attrs_post_init__(self) -> None:
         self.done = self.run.world.changes.begin[:-1].tolist()
+        tracked = self.run.world.tracked.first(int(self.run.world.run[0]["seen"]))
+        places = zip(tracked.apply.tolist(), tracked.source.tolist(), strict=True)
+        self.own_causes = dict(zip(places, map(Cause, tracked.cause.tolist()), strict=True))
 
     def tell(self) -> None:
         """Go through all epoch applies."""
@@ -95,10 +100,13 @@ class Ledger:
             return
         change, key = int(world.changes.begin[there] + decisions.source[decision]), int(decisions.key[decision])
         verdict, cause = Verdict(int(decisions.verdict[decision])), Cause(int(decisions.cause[decision]))
+        own = Cause.NONE
+        if cause is Cause.TRANS_IN_CONFLICT and world.tables[here, world.key_table[key]]["delete_delete"]:
+            own = self.own_causes[int(decisions.apply[decision]), int(decisions.source[decision])]
         for origin in self.origins.get(change, [change]):
             if verdict is Verdict.REJECTED:
                 self.refused.add(origin)
-            if loses(verdict, Operation(int(decisions.operation[decision])), cause):
+            if loses(verdict, Operation(int(decisions.operation[decision])), cause, own):
                 self.rejected.add(origin)
             if verdict is Verdict.APPLIED:
                 made[key].append(origin)

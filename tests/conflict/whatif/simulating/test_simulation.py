@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from conflict.errors import ConfigurationError
+from conflict.rules.decision import Cause
 from conflict.rules.lost_updates import loses
 from conflict.rules.replication_table import Role
 from conflict.whatif.simulating.configuration import ApplierSettings, Latency, Link, Model, ModelTable, Site
-from conflict.whatif.simulating.figures import counters_of, decisions_in_order, lost_in
+from conflict.whatif.simulating.figures import counters_of, decisions_by_own_cause, decisions_in_order, lost_in
 from conflict.whatif.simulating.kernels.loop import run_until
 from conflict.whatif.simulating.kernels.world import Stamp, Wish
 from conflict.whatif.simulating.report import figures_of
@@ -219,8 +220,8 @@ def test_every_change_is_kept_or_lost_for_a_reason(seed: int) -> None:
         other = run.model.sites[1 - side].name
         said = [
             one
-            for one in decisions_in_order(run)
-            if one.applier == other and loses(one.verdict, one.operation, one.cause)
+            for one, cause in zip(decisions_in_order(run), decisions_by_own_cause(run).cause.tolist(), strict=True)
+            if one.applier == other and loses(one.verdict, one.operation, Cause(cause))
         ]
         sent = run.world.work.log.entries[: int(run.world.run[0]["sent"])]
         assert rejected <= len(said) <= rejected + int(np.count_nonzero(sent["cluster"] == side)), each.name
