@@ -11,7 +11,16 @@ from conflict.history.scheduling import schedule
 from conflict.history.scheduling.schedule import Hint
 from conflict.history.scheduling.start import consistent_cut
 from conflict.history.scheduling.summaries import Summary, summarize
-from conflict.history.timeline import END, LAST_GROUP, EpochApply, Transaction, Window, timeline_of
+from conflict.history.timeline import (
+    END,
+    LAST_GROUP,
+    EpochApply,
+    Position,
+    Transaction,
+    Window,
+    statement_positions,
+    timeline_of,
+)
 from tests.conflict.histories import change
 
 
@@ -377,3 +386,26 @@ def test_timeline():
     late = EpochApply(6, -1, "B", 103, traced=False)
     applies = [early, traced, *untraced, late]
     assert timeline_of([first, second, third], applies) == (early, first, traced, *untraced, second, late, third)
+
+
+def test_positions_of_statements():
+    """After the epoch before them, with room for an epoch apply between two, also where no number is left for them."""
+    assert statement_positions([0, 10, 10, 20], [10, 15, 15, None]) == [(1, 0), (11, 0), (11, 2), (21, 0)]
+    assert statement_positions([10, 10], [11, 11]) == [(11, -3), (11, -1)]
+
+
+@pytest.mark.parametrize(
+    ("position", "stands"),
+    [
+        ((10, 0), (10, 0)),  # between two groups of epoch 10
+        ((10, 1), (11, -1)),  # after epoch 10, before the first statement
+        ((11, 0), (11, 1)),  # between the statements
+        ((11, 2), (15, -1)),  # after them, before epoch 15
+        ((15, 0), (16, -1)),  # after epoch 15, before the last statement
+        ((16, 0), (17, -1)),  # after that
+    ],
+)
+def test_an_untraced_epoch_stands_on_its_side_of_a_statement(position: Position, stands: Position):
+    """Epochs 10, with groups 0 and 1, and 15, with group 0; two statements between them, and one at the end."""
+    statements = statement_positions([10, 10, 15], [15, 15, None])
+    assert schedule.logged_at(position, [(10, 1), (15, 0)], statements) == stands
