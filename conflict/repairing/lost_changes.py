@@ -21,6 +21,7 @@ from conflict.results.conflicts import Chosen, deletes_of_gone_rows, numbered, r
 from conflict.results.layout import OUTCOMES, OVERWRITTEN
 from conflict.rules.decision import Verdict
 from conflict.runs.run_inputs import configuration_of, run_of_result
+from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Schema
 
 __all__ = ["LOST", "count_not_known", "lost_changes", "with_images"]
