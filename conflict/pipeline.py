@@ -116,6 +116,8 @@ def resolve(
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
     configuration, target = run_file.configuration, folder_of(out)
+    if run_file.open_functions is not None:
+        policy = DeploymentPolicy.NEEDS  # what was found was in force, whatever the manual says of it
     choice = choose_engine(configuration) if engine == "auto" else EngineChoice(engine, "")
     engine = choice.engine
     made = [] if options.history is None else [path_of(options.history.uri)]

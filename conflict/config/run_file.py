@@ -141,7 +141,7 @@ class RunFile:
         inputs: Every file that the run reads: the run file if there is one, the files that it names, and the binlogs.
         text: Its text; empty if it was made otherwise.
         open_functions: Which conflict functions may have been in force besides those that were found by trial, as a
-            sentence; empty if none may, or they were given.
+            sentence; empty if none may, and None if they were given.
     """
 
     path: Path
@@ -149,7 +149,7 @@ class RunFile:
     schedule: Mapping[str, Any]
     inputs: tuple[Path, ...] = attrs.field(repr=False)
     text: str = attrs.field(default="", repr=False)
-    open_functions: str = attrs.field(default="", repr=False)
+    open_functions: str | None = attrs.field(default=None, repr=False)
 
 
 def load_run_file(path: Path | str, *, binlogs: bool = True) -> RunFile:

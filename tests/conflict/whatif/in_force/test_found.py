@@ -1,10 +1,13 @@
 """Conflict functions that are found by trial, beside those under which clusters were recorded."""
 
+import json
 from pathlib import Path
 
 import attrs
 import pytest
 
+import conflict
+from conflict.cli.refusals import ExitCode
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase, find_recordings
@@ -12,12 +15,14 @@ from conflict.discovery.additions import Additions
 from conflict.discovery.draft import draft_run
 from conflict.errors import ConfigurationError
 from conflict.library import draft_of
+from conflict.results.doubts import is_contradicted
 from conflict.rules.functions import DEFAULT_GCI_BITS, ConflictFunction, parse_conflict_function
 from conflict.simulations import simulate
 from conflict.whatif.in_force.found import find_functions
 from conflict.whatif.in_force.log_starts import with_log_starts
 from conflict.whatif.in_force.trials import Assignment
 from ndb_formats.binlog_reader import read_events
+from tests.conflict.cli.commands import invoke
 from tests.conflict.growing import commits
 from tests.corpora import DEMO, RECORDINGS, SHARED
 
@@ -68,6 +73,18 @@ def usual(path: Path) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.corpus("conformance")
+def test_shared_everyday_recordings() -> None:
+    """Whatever is chosen, the recorded function is that, or is named as one that fits as well."""
+    found = {}
+    for each in find_recordings(SHARED / "conformance" / "everyday"):
+        if usual(each.path) and not each.case.startswith("everyday/none") and "mixed" not in each.case:
+            found[each.case] = fits(case(each.path))
+    assert [name for name, right in found.items() if right is False] == []
+    assert any(found.values())
+
+
+@pytest.mark.slow
+@pytest.mark.corpus("conformance")
 def test_shared_recordings() -> None:
     """Whatever is found in any recording, the recorded functions fit; and in most of them something is found."""
     found = {
@@ -77,6 +94,60 @@ def test_shared_recordings() -> None:
     }
     assert [name for name, right in found.items() if right is False] == []
     assert sum(right is True for right in found.values()) > len(found) / 2
+
+
+def from_the_middle(path: Path, folder: Path) -> Configuration:
+    """Return what a recording says of its clusters, with logs that lack their first two fifths."""
+    whole, clusters = case(path), []
+    for cluster in whole.clusters:
+        file, cut = cluster.log.files[0], folder / f"{cluster.name}.000001"
+        data, ends = file.read_bytes(), commits(file)
+        head = next(each.position for each in read_events(file) if each.type.name.endswith("GTID_LOG_EVENT"))
+        cut.write_bytes(data[:head] + data[next(each for each in ends if each >= 0.4 * len(data)) :])
+        clusters.append(attrs.evolve(cluster, servers=(attrs.evolve(cluster.servers[0], files=(cut,)),)))
+    return attrs.evolve(whole, clusters=tuple(clusters))
+
+
+def test_logs_that_start_in_the_middle(tmp_path: Path) -> None:
+    """A function that judges transactions is found on them, too: the reference engine tries what the other cannot."""
+    cut = from_the_middle(RECORDINGS / "lives" / "live_3_epoch2_trans_type7", tmp_path)
+    found = find_functions(Assignment().set_up(cut))
+    assert found is not None
+    assert {table: str(each) for table, each in found.functions.items()} == {
+        "lv.t1": "NDB$EPOCH2_TRANS(6)",
+        "lv.t2": "NDB$EPOCH2_TRANS(6)",
+    }
+    assert found.primary == "A"
+    assert "In the first 128 KiB of each log, 0 of" in found.sentences[1]
+
+
+def test_what_else_fits_is_said_in_the_result(tmp_path: Path) -> None:
+    """Counters may be those of another function: the exit code says that there is something to read."""
+    folder = RECORDINGS / "conflict" / "max" / "hot_3021_type7"
+    scenario = json.loads((folder / "scenario.json").read_text("utf-8"))
+    creates = (text for each in scenario["tables"] for text in (each.get("ex"), each["create"]) if text)
+    schema = tmp_path / "schema.sql"
+    schema.write_text(f"USE {scenario['database']};\n" + "".join(f"{text};\n" for text in creates), "utf-8")
+    result = conflict.resolve(*sorted(folder.glob("*.binlog.*")), schema=schema, out=tmp_path / "result")
+    (note,) = result.run["definition_notes"]
+    assert note.startswith(
+        "Conflict functions were found by trial, and others fit what the binlogs show as well: NDB$MAX"
+    )
+    code, _ = invoke("resolve", *sorted(folder.glob("*.binlog.*")), "--schema", schema, "--out", tmp_path / "again")
+    assert code == ExitCode.WARNED
+
+
+def test_a_function_that_was_in_force_is_refused_by_no_policy(tmp_path: Path) -> None:
+    """The manual advises against it, but the binlogs show it."""
+    model = {"seconds": 4, "seed": 5, "function": "NDB$MAX_DEL_WIN_INS(x)", "recordcount": 20, "binlog_type": 8}
+    workload = {"transactions_per_second": 100, "updateproportion": 0.8, "insertproportion": 0.1}
+    made = tmp_path / "made"
+    simulate(
+        {**model, "workload": {**workload, "deleteproportion": 0.1, "columnsperupdate": "all"}}, write_binlogs=made
+    )
+    result = conflict.resolve(made / "A", made / "B", schema=made / "schema.sql", out=tmp_path / "result")
+    assert any("NDB$MAX" in str(own) for own in result.run["configuration"]["functions"].values())
+    assert not is_contradicted(result.run)
 
 
 def test_the_demo(tmp_path: Path) -> None:
