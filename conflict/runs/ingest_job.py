@@ -43,6 +43,7 @@ from conflict.history.ingestion.extension import (
     definition_changes,
     extended,
     kept_segments,
+    refuse_early_statements,
     refuse_moved_steps,
     refuse_other_statements,
     row_steps,
@@ -175,6 +176,7 @@ class _Job:
         manifest = extended(held, plan, kept, merged)
         if held is not None:
             refuse_moved_steps(self.run, held, manifest)
+            refuse_early_statements(self.run, held, manifest)
         steps = {name: len(own) for name, own in definition_changes(self.run, manifest).items()}
         manifest = attrs.evolve(manifest, steps=steps)
         if plan.batch in manifest.batches:

@@ -23,7 +23,7 @@ from conflict.history.ingestion.plan import Plan
 from conflict.history.ingestion.segments import SegmentRecord
 from conflict.history.reading import kept_changes, placed_changes
 from conflict.history.run import KeptAlone, Run, TableNumbers
-from conflict.history.timeline import DefinitionChange, statement_positions
+from conflict.history.timeline import END, DefinitionChange, statement_positions
 from ndb_formats.errors import SchemaError, WrongKeyError
 from ndb_formats.types.column_types import WireType
 
@@ -34,6 +34,7 @@ __all__ = [
     "extended",
     "files_kept_alone",
     "kept_segments",
+    "refuse_early_statements",
     "refuse_moved_steps",
     "refuse_other_statements",
     "row_steps",
@@ -135,6 +136,25 @@ def row_steps(run: Run, manifest: Manifest, numbers: TableNumbers) -> Mapping[st
                 step = SegmentStep(place, numbers.number(table), kind, change.epoch, change.group)
                 found.setdefault(name, []).append(step)
     return found
+
+
+def refuse_early_statements(run: Run, held: Manifest, grown: Manifest) -> None:
+    """
+    Make sure that a History was not read past a statement of the other cluster that was not known yet.
+
+    Raises:
+        HistoryError: It was; what the applier logged for that statement was taken for an epoch.
+    """
+    known = definition_changes(run, grown)
+    for name, own in definition_changes(run, held).items():
+        for before, after in zip(own, known[name], strict=False):
+            if before.step.commits and before.follows == END[0] != after.follows:
+                message = (
+                    f"the History holds the binlog of cluster {name} past a statement of the other cluster "
+                    f"({before.step.file}, position {before.step.position}), whose binlog did not hold it yet, so that "
+                    "what the applier logged for it was taken for an epoch; ingest all files into another folder"
+                )
+                raise HistoryError(message)
 
 
 def _segment_of(segments: Sequence[SegmentFacts], file: str, position: int) -> int | None:

@@ -215,6 +215,9 @@ def test_several_ingests_give_what_one_gives(name: str, seed: int, setting: int,
         for night in [*nights, ALL]:
             seen = {each: max(share, night[each]) for each, share in seen.items()}
             refusal = logs.refused(grown, seen)
+            if "did not hold it yet" in refusal:  # a cluster was read past a statement that the other's log then lacked
+                assert CONTINUED[name][0][0].startswith(("TRUNCATE", "ALTER"))
+                return
             if refusal:  # rows of the copy were read before it took the place of a table whose values are compared
                 held = load_manifest(grown)
                 assert held is not None
