@@ -11,7 +11,7 @@ from conflict.reporting.parts import Bytes, FunctionFigures, Headline, Measured,
 from conflict.reporting.wording.logs import log_of
 from conflict.shown_text import listed, percent
 from conflict.telling.bytes_by_type import format_name
-from conflict.whatif.comparing.telling import best_pairs, tell_comparison
+from conflict.whatif.comparing.telling import best_pairs, is_too_little, tell_comparison
 
 __all__ = ["compare_part"]
 
@@ -56,6 +56,8 @@ def _headline(counts: tuple[int, int], best: Sequence[Pair], used: Sequence[Pair
     setting = (f"From the recorded binlogs: {changes:,}{of_all} changes of users, decided again under each function.",)
     if every and not changes:
         return Headline(Topic.FUNCTION, question, "", ("None of the changes could be compared.",), setting)
+    if is_too_little(changes, every):
+        return Headline(Topic.FUNCTION, question, "", ("Too few of the changes could be compared.",), setting)
     if not best:
         none = "No pair of a function and a binlog type can be used: each stops an applier or could not be tried."
         return Headline(Topic.FUNCTION, question, "", (none,), setting)

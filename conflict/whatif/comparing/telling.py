@@ -17,7 +17,7 @@ from conflict.telling.value import Chart, Form, Table, Telling
 from conflict.whatif.comparing.figures import NOT_OFFERED
 from conflict.whatif.comparing.pairs import MEANINGS, OVERWRITE
 
-__all__ = ["best_pairs", "tell_comparison"]
+__all__ = ["best_pairs", "is_too_little", "tell_comparison"]
 
 Document = Mapping[str, Any]
 Pair = Mapping[str, Any]
@@ -25,6 +25,7 @@ _LOST = (
     "Lost updates are users' changes that were rejected, plus others that a change overwrote which had not seen them. "
     "A rejected delete of a row that was gone already is a conflict, and loses nothing."
 )
+_ENOUGH = 10  # one in so many changes has to be compared for an answer
 _RANKED = ("lost_updates", "differing_rows")
 _DRAWN = (*_RANKED, "lost_rejected", "refreshes", "reflected")  # in bars
 _BYTES = ("least_bytes", "most_bytes")
@@ -74,11 +75,20 @@ def _best(document: Document, tried: Sequence[Pair]) -> str:
     if len(offered) < 2 or (checks is not None and (is_contradicted(checks) or checks["unrelated_binlogs"])):
         return ""
     names = list(dict.fromkeys(pair["function"] for pair in best))
-    lost, changes = best[0]["lost_updates"], _compared(document)
-    if document["changes"] and not changes:
+    lost, changes, every = best[0]["lost_updates"], _compared(document), document["changes"]
+    if every and not changes:
         return ""
+    if is_too_little(changes, every):
+        return f"Which function loses least is not known: {changes:,} of {every:,} changes could be compared."
     share = f" ({percent(lost / changes)})" if changes else ""
-    return f"Of what NDB offers, {listed(names)} lose{'s' * (len(names) == 1)} least: {lost:,} of {changes:,}{share}."
+    rest = f"; the other {every - changes:,} could not be compared" if changes < every else ""
+    least = f"{lost:,} of {changes:,}{share}{rest}"
+    return f"Of what NDB offers, {listed(names)} lose{'s' * (len(names) == 1)} least: {least}."
+
+
+def is_too_little(compared: int, changes: int) -> bool:
+    """Whether so few of the changes could be compared that the others can turn every answer round."""
+    return compared * _ENOUGH < changes
 
 
 def _compared(document: Document) -> int:
