@@ -15,6 +15,7 @@ from random import Random
 import attrs
 
 from conflict.history.model import Cluster, History
+from conflict.history.row_identities import identities_without_key
 from conflict.history.run import Run
 from conflict.history.scheduling.placing import interleave
 from conflict.history.timeline import EpochApply, RowChange, Transaction
@@ -40,6 +41,7 @@ __all__ = [
 
 LOOSE = "db.loose"
 _SCHEMA = parse_schema(SCHEMA + "CREATE TABLE loose (v INT UNSIGNED, w INT);", database="db")
+_TABLE = _SCHEMA.tables[-1]
 _LAYOUT = layout_of_types(
     next(table for table in _SCHEMA.tables if table.full_name == LOOSE), (WireType(ColumnCode.LONG),) * 2
 )
@@ -110,9 +112,8 @@ class _Maker:
 
 def _change(old: Row | None, new: Row | None, transaction: int | None) -> RowChange:
     kind = Operation.UPDATE_ROW if old and new else Operation.DELETE_ROW if old else Operation.WRITE_ROW
-    first, moved = old or new, new if old else None
     images = [None if row is None else _image(row) for row in (old, new)]
-    key, moved_to = str(first).encode(), None if moved is None else str(moved).encode()
+    key, moved_to = identities_without_key(_TABLE, *images)
     return RowChange(LOOSE, key, kind, *images, transaction, moved_to=moved_to, keyless=True)
 
 

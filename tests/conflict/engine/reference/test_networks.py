@@ -19,6 +19,7 @@ from conflict.engine.reference.replay import resolve
 from conflict.errors import ConfigurationError
 from conflict.explaining.events import EventKind
 from conflict.explaining.explain import opened
+from conflict.explaining.keys_asked import identity_asked
 from conflict.history.model import Cluster
 from conflict.result import read_result
 from conflict.rules.decision import Verdict
@@ -196,8 +197,8 @@ def test_stories_of_a_network(name: str, tmp_path: Path) -> None:
     run = conflict.pipeline.resolve(run_file, str(tmp_path / "out"), engine="local")
     rows = [(f"d.{table}", f"k={number}") for table in "tn" for number in range(20)]
     with opened(tmp_path / "out") as explainer:
-        for row in rows:  # one by one, so that epochs without the row are left out
-            (story,) = explainer.rows([row])
+        for table, key in rows:  # one by one, so that epochs without the row are left out
+            (story,) = explainer.rows([(table, identity_asked(table, explainer.key_of(table), key))])
             run = attrs.evolve(
                 run, changes=run.changes - sum(each.kind is EventKind.COMMITTED for each in story.events)
             )
