@@ -75,6 +75,7 @@ def alter_table(table: Table, clauses: Clauses, session: Session) -> Alteration:
         [each.source for each in placed],
         _redefines(old, placed),
         clauses,
+        bool(table.primary_key),
     )
     rebuilds = copies_rows(change) or another_key
     copied = rebuilds if clauses.algorithm in ("", "DEFAULT") else clauses.algorithm == "COPY"

@@ -31,6 +31,7 @@ class NdbChange:
         sources: Per column, the ordinal of the column that it was; None for a new one.
         redefined: Whether a column that stays gets another definition than a new name.
         clauses: What the statement says.
+        has_key: Whether a primary key identifies its rows, or a unique key that serves as one.
     """
 
     old: Table
@@ -38,6 +39,7 @@ class NdbChange:
     sources: Sequence[int | None]
     redefined: bool
     clauses: Clauses
+    has_key: bool
 
     @property
     def added(self) -> list[Column]:
@@ -136,7 +138,7 @@ RULES: tuple[tuple[str, Callable[[NdbChange], bool]], ...] = (
     ),
     (
         "a column is added to a table without a primary key",
-        lambda change: bool(change.stored) and not change.old.primary_key,
+        lambda change: bool(change.stored) and not change.has_key,
     ),
     (
         "columns are added or renamed, and something else is done: the other of the two, a key, an option",

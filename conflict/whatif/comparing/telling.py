@@ -25,7 +25,7 @@ _LOST = (
     "Lost updates are users' changes that were rejected, plus others that a change overwrote which had not seen them. "
     "A rejected delete of a row that was gone already is a conflict, and loses nothing."
 )
-_ENOUGH = 10  # one in so many changes has to be compared for an answer
+_ENOUGH = 50  # one in so many changes has to be compared for an answer
 _RANKED = ("lost_updates", "differing_rows")
 _DRAWN = (*_RANKED, "lost_rejected", "refreshes", "reflected")  # in bars
 _BYTES = ("least_bytes", "most_bytes")

@@ -31,7 +31,7 @@ def contradictions(path: Path) -> Iterator[str]:
                 yield f"{path.name}: {error}"
                 known = definitions_without_faults(known, statement)
         elif event.type is EventType.TABLE_MAP_EVENT:
-            found = decode_table_map(event.body)
+            found = decode_table_map(event.body, event.server)
             table = known.find(found.database, found.table)
             if table is not None:
                 yield from (f"{path.name}: {each.table} {each.column}: {each}" for each in differences(found, table))

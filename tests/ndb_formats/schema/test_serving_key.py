@@ -57,14 +57,15 @@ def test_as_declared_again() -> None:
         ("a INT NOT NULL", "CREATE UNIQUE INDEX x ON d.t (a)", ("a",), (), True),
         ("a INT NOT NULL, UNIQUE x (a)", "ALTER TABLE d.t DROP INDEX x", (), (), True),
         ("a INT NOT NULL, UNIQUE x (a)", "DROP INDEX x ON d.t", (), (), True),
-        # Nothing but the name changes.
-        ("a INT NOT NULL, UNIQUE x (a)", "ALTER TABLE d.t RENAME INDEX x TO y", ("a",), (), False),
+        # The key stays what it is, and a column is added in place.
         ("a INT NOT NULL, UNIQUE x (a)", "ALTER TABLE d.t ADD COLUMN c INT NULL", ("a",), (), False),
-        ("a INT NOT NULL, UNIQUE x (a)", "ALTER TABLE d.t RENAME COLUMN a TO c", ("c",), (), False),
+        # Nothing but a name changes; NDB copies the table for that of a key, and for that of a column in one.
+        ("a INT NOT NULL, UNIQUE x (a)", "ALTER TABLE d.t RENAME INDEX x TO y", ("a",), (), True),
+        ("a INT NOT NULL, UNIQUE x (a)", "ALTER TABLE d.t RENAME COLUMN a TO c", ("c",), (), True),
         ("a INT", "CREATE UNIQUE INDEX x ON d.t (a)", (), (("a",),), False),
         # Prefixes stay those of their key.
-        ("a CHAR(5) NOT NULL, UNIQUE x (a(3))", "ALTER TABLE d.t RENAME INDEX x TO Y", (), (("a",),), False),
-        ("a CHAR(5) NOT NULL, UNIQUE x (a(3))", "ALTER TABLE d.t RENAME COLUMN a TO c", (), (("c",),), False),
+        ("a CHAR(5) NOT NULL, UNIQUE x (a(3))", "ALTER TABLE d.t RENAME INDEX x TO Y", (), (("a",),), True),
+        ("a CHAR(5) NOT NULL, UNIQUE x (a(3))", "ALTER TABLE d.t RENAME COLUMN a TO c", (), (("c",),), True),
         ("a CHAR(5) NOT NULL, UNIQUE x (a(3))", "ALTER TABLE d.t DROP KEY x, ADD UNIQUE x (a)", ("a",), (), True),
     ],
 )
