@@ -35,7 +35,7 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 def percent(share: float, digits: int = 1, unit: str = "%") -> str:
     """
-    Return a share as a percentage; neither what is there is 0 %, nor what is not the whole 100 %.
+    Return a share as a percentage; what is there is not 0 %.
 
     Args:
         share: Of 1.
@@ -45,8 +45,6 @@ def percent(share: float, digits: int = 1, unit: str = "%") -> str:
     text, least = f"{100 * share:.{digits}f}", 10.0**-digits
     if share > 0 and not float(text):
         return f"<{least:.{digits}f}{unit}"
-    if share < 1 and float(text) == 100:
-        return f">{100 - least:.{digits}f}{unit}"
     return f"{text}{unit}"
 
 

