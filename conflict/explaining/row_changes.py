@@ -22,7 +22,8 @@ from conflict.config.arguments import no_progress
 from conflict.config.configuration import ClusterConfiguration
 from conflict.config.definitions import TableVersion
 from conflict.explaining.events import LogPlace
-from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs, read_log
+from conflict.history.epoch_logs import read_epochs, read_log
+from conflict.history.epochs import BinlogEpoch, EpochReader
 from conflict.history.grid.epoch_files import summaries_of
 from conflict.history.grid.writer import identity_of
 from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in_force

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from conflict.config.configuration import ClusterConfiguration, Links
 from conflict.history.crashes import Crash, crashes_in_rows, crashes_of, not_by_crash
-from conflict.history.epochs import BinlogEpoch, EpochReader, read_log
+from conflict.history.epoch_logs import read_log
+from conflict.history.epochs import BinlogEpoch, EpochReader
 from conflict.history.epochs_by_content import MOST_READINGS, hides_epochs, readings_by_content
 from conflict.history.given_rows import GivenRows, load_given_rows
 from conflict.history.model import Cluster, History, Payloads, Start, UnloggedChange, whole_start

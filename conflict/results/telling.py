@@ -4,7 +4,6 @@ What is told of a result of `resolve`, from its document `run.json`: in a termin
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,14 +17,12 @@ from conflict.results.doubts import (
     doubts_of,
     goes_on,
     not_what_happened,
-    start_words,
     stopped_words,
     warnings_of,
 )
+from conflict.results.told_warnings import VERDICTS, Document, Tallies, tallies_of, told_warnings
 from conflict.rules.decision import Cause, Compared, Decision, Verdict, explain, operation_word
-from conflict.rules.exceptions_table import BITS_IN_EXCEPTIONS
 from conflict.rules.functions import FUNCTIONS, Argument
-from conflict.rules.table_setup import RefusalKind
 from conflict.shown_text import counted, listed
 from conflict.telling.value import Entry, Listing, Table, Telling, Tone, Toned
 from ndb_formats.events.rows_event import Operation
@@ -33,14 +30,10 @@ from ndb_formats.events.rows_event import Operation
 __all__ = ["RARE", "VERDICTS", "function_of", "tell_examples", "tell_result"]
 
 RARE = ("discarded", "skipped", "cannot_tell")  # verdicts that have a column only where they occur
-VERDICTS = [verdict.name.lower() for verdict in Verdict]
 _BY_EPOCH = tuple(f"{spec.name}(" for spec in FUNCTIONS if spec.argument is Argument.GCI_BITS)
 _SHOWN = "What the binlogs show otherwise"
 _MOST_MOVES = 4  # run.json has all
 _MOST_KINDS = 12  # of contradictions; contradictions/ has all
-
-Document = Mapping[str, Any]
-Tallies = Sequence[tuple[str, str, Mapping[str, int]]]
 
 
 def tell_result(run: Document) -> Telling:
@@ -57,16 +50,7 @@ def tell_result(run: Document) -> Telling:
         tuple(_sentences(run)),
         tuple(_with_mark(table, ", which is not what happened" * wrong) for table in tables),
         alarms=(*alarms_of(doubts), *_stops(run)),
-        warnings=(
-            *_crashes(run),
-            *_skipped(run),
-            *_passed_over(run),
-            *_unlogged(run),
-            *_setups(run),
-            *_bits_in_exceptions(run),
-            *_left_open(run),
-            *warnings_of(doubts),
-        ),
+        warnings=(*told_warnings(run), *warnings_of(doubts)),
     )
 
 
@@ -109,7 +93,7 @@ def _headline(run: Document) -> str:
     answer = convergence_words(converged=run["converged"], under_way=bool(run.get("changes_under_way")))
     which = ", on the rows that the logs touch" * bool(run["starts_in_the_middle"])
     ends = "" if run.get("unrelated_binlogs") else f"; the clusters {answer}{which}"
-    conflicts = sum(tally.get("rejected", 0) for _, _, tally in _tallies(run))
+    conflicts = sum(tally.get("rejected", 0) for _, _, tally in tallies_of(run))
     return f"{counted(run['changes'], 'row change')}, {counted(conflicts, 'conflict')}{ends}."
 
 
@@ -166,123 +150,6 @@ def _stops(run: Document) -> Iterator[str]:
         )
 
 
-def _setups(run: Document) -> Iterator[str]:
-    """Yield each refusal and warning once, with the tables that it holds for."""
-    places: dict[str, list[str]] = {}
-    names = DatabaseNames(run["configuration"]["databases"])
-    for cluster, setups in run["configuration"]["functions"].items():
-        for table, setup in setups.items():
-            gone = setup["refused"] in (None, RefusalKind.DROPPED.value)
-            refused = [] if gone else [f"refused: {setup['refused']}"]
-            for text in (*refused, *setup["warnings"]):
-                places.setdefault(text, []).append(f"{names.own_name(cluster, table)} on {cluster}")
-    return (f"{', '.join(where)}: {text}" for text, where in places.items())
-
-
-def _crashes(run: Document) -> Iterator[str]:
-    """Yield what data nodes lost that went down, what is known of it, and what to do."""
-    servers = {name: str(own["server_id"]) for name, own in run["configuration"]["clusters"].items()}
-    for name, crashes in run.get("crashes", {}).items():
-        others = " or ".join(server for each, server in servers.items() if each != name)
-        for each in crashes:
-            rows = sum(each["tables"].values())
-            lost = f"{counted(rows, 'row')} of {', '.join(each['tables'])}, in unlogged_changes/"
-            yield (
-                f"{each['file']}, position {each['position']}: all data nodes of {name} went down (incident: cluster "
-                "disconnect) and came back from a global checkpoint. What its log holds of its epochs "
-                f"{each['from_epoch']} to {each['to_epoch']} {'is' if each['certain'] else 'may be'} gone, also what "
-                f"its applier had applied: {lost}. {_what_rows_are(rows, each['known_rows'])} Other clusters keep what "
-                f"they had received, and the applier of {name} goes on where it was: set its channel back to the epoch "
-                f"that mysql.ndb_apply_status on {name} has for server {others} (ndb-conflict channel --after-epoch "
-                "finds the position), and compare the rows."
-            )
-
-
-def _what_rows_are(rows: int, known: int) -> str:
-    if known == rows:
-        return "They are what they were before."
-    unknown = (
-        f"is not known what {'they' if not known else f'{rows - known:,} of them'} were then, until an image shows it"
-    )
-    return f"It {unknown}{'; the others are what they were before' if known else ''}."
-
-
-_CRASHED = "its data nodes went down and lost it, "
-
-
-def _bits_in_exceptions(run: Document) -> Iterator[str]:
-    """Yield which rows of exceptions tables a server can show otherwise, as it writes other bits."""
-    for applier, table, tally in _tallies(run):
-        setup = run["configuration"]["functions"].get(applier, {}).get(table, {})
-        if tally.get("rejected", 0) and setup.get("bits_in_exceptions"):
-            yield (
-                f"{setup['exceptions_table']} on {applier}: {BITS_IN_EXCEPTIONS} in "
-                f"{', '.join(setup['bits_in_exceptions'])} (BIT); exceptions/ has those of the row."
-            )
-
-
-def _skipped(run: Document) -> Iterator[str]:
-    """Yield which epochs an applier never applied, and why that can be."""
-    for applier in dict.fromkeys(each["applier"] for each in run.get("skipped_epochs", ())):
-        mine = [each for each in run["skipped_epochs"] if each["applier"] == applier]
-        tables = sorted({table for each in mine for table in each["changes"]})
-        several = len(mine) > 1
-        first = f"epoch {mine[0]['source_epoch']} of {mine[0]['source']}"
-        epochs = f"{len(mine):,} epochs, the first {first}" if several else first
-        changes = counted(sum(sum(each["changes"].values()) for each in mine), "row change")
-        yield (
-            f"{applier} never applied {epochs} ({changes} of {', '.join(tables)}), and "
-            f"applied later ones: {_CRASHED if applier in run.get('crashes', {}) else ''}a skip "
-            "(sql_replica_skip_counter, replica_skip_errors, a stop that was passed), or a "
-            "conflict function that is not given rejected all of it. The rows are in skipped_epochs/."
-        )
-
-
-def _passed_over(run: Document) -> Iterator[str]:
-    """Yield where an applier went on although no row of a table without a primary key had the values it looked for."""
-    keys = run["configuration"]["primary_keys"]
-    for applier, table, tally in _tallies(run):
-        count = tally.get("ignored", 0)
-        if count and not keys.get(table, ["?"]):
-            yield (
-                f"{applier} found no row for {counted(count, 'operation')} on {table}, which has no primary key, and "
-                "went on (replica_skip_errors=1032): outcomes/ has them as IGNORED."
-            )
-
-
-def _unlogged(run: Document) -> Iterator[str]:
-    """Yield how many rows a cluster changed without a log, and what follows from that."""
-    for cluster, tables in run.get("unlogged_changes", {}).items():
-        left = Counter(tables)
-        for each in run.get("crashes", {}).get(cluster, ()):
-            left.subtract(each["tables"])
-        left = +left
-        changed = (
-            f"{cluster} changed {counted(left.total(), 'row')} of {', '.join(left)} without a log (sql_log_bin=0, "
-            "ndb_restore, or a client that does not log): later changes show it. Others do not show, of rows that "
-            "nobody changed since: compare the tables themselves. "
-        )
-        if run["unlogged_followed"]:
-            follows = "Until then it is not known what a row was, and decisions on it can be open. "
-        else:
-            follows = "It is not followed: decisions and counters are those of the logs alone, and there may be more. "
-        if left:
-            yield f"{changed}{follows}unlogged_changes/ has the rows."
-        elif not run["unlogged_followed"]:
-            yield f"What {cluster} lost is not followed: decisions and counters are those of the logs alone."
-
-
-def _left_open(run: Document) -> Iterator[str]:
-    if run["starts_in_the_middle"]:
-        yield (
-            f"{start_words(run['starts_in_the_middle'])}. Older rows are not known until the logs show them; counters "
-            "start with the logs."
-        )
-    if run["other_readings"]:
-        ways = len(run["other_readings"]) + 1
-        yield f"The binlogs can be read in {ways} ways that agree with them equally well: readings/ has the others."
-
-
 # -----------------------------------------------------------------------------------------------------------
 # Tables
 # -----------------------------------------------------------------------------------------------------------
@@ -304,19 +171,9 @@ def _contradictions(run: Document) -> Iterator[Table]:
         yield Table(_SHOWN, ("applier", "table", "contradiction", "rows"), kinds[:_MOST_KINDS], note=note, texts=3)
 
 
-def _tallies(run: Document) -> Tallies:
-    """Return the appliers and tables that had operations, with their figures."""
-    return [
-        (cluster, table, tally)
-        for cluster, tables in run["tables"].items()
-        for table, tally in tables.items()
-        if any(tally.get(name) for name in VERDICTS)
-    ]
-
-
 def _outcomes(run: Document) -> Iterator[Table]:
     """Yield what became of changes; verdicts that are rare apart, because one table would not fit into 80 columns."""
-    tallies, names = _tallies(run), ("applied", "ignored", "rejected", "refreshes")
+    tallies, names = tallies_of(run), ("applied", "ignored", "rejected", "refreshes")
     if tallies:
         headings = ("applier", "table", "received", "applied", "ignored", "conflicts", "refreshed")
         rows = [

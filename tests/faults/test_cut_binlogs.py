@@ -11,7 +11,8 @@ import pytest
 
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
-from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
+from conflict.history.epoch_logs import read_epochs
+from conflict.history.epochs import BinlogEpoch, EpochReader
 from conflict.history.grid.epoch_files import EPOCHS
 from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in_force
 from conflict.history.ingestion.segment_columns import read_columns

@@ -15,7 +15,7 @@ from typing import TypeVar
 import attrs
 
 from conflict.errors import HistoryError
-from conflict.history.epochs import disordered
+from conflict.history.epoch_logs import disordered
 from conflict.history.grid.key_numbering import SegmentStep
 from conflict.history.grid.manifest import Manifest, SegmentFacts
 from conflict.history.grid.schemas import RowStep, batch_of

@@ -10,7 +10,8 @@ import attrs
 import pyarrow.compute as pc
 
 from conflict.config.definitions import ClusterDefinitions, Moment
-from conflict.history.epochs import EpochReader, read_epochs
+from conflict.history.epoch_logs import read_epochs
+from conflict.history.epochs import EpochReader
 from conflict.history.grid.epoch_files import epochs_table
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import SegmentFacts

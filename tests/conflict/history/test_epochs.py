@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from conflict.errors import HistoryError, NotBuiltError
-from conflict.history.epochs import AppliedEpoch, BinlogEpoch, EpochReader, read_epochs
+from conflict.history.epoch_logs import read_epochs
+from conflict.history.epochs import AppliedEpoch, BinlogEpoch, EpochReader
 from conflict.history.model import ReturnedEpoch
 from conflict.history.statement_places import StatementPlaces
 from conflict.history.timeline import Origin

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from conflict.conformance.case import ConflictCase
 from conflict.errors import ConflictError
-from conflict.history.epochs import EpochReader, read_epochs
+from conflict.history.epoch_logs import read_epochs
+from conflict.history.epochs import EpochReader
 from conflict.history.grid.epoch_files import epochs_table, read_epoch_sizes, read_summaries
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import load_manifest
