@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from conflict.decoding.binlog_table import BinlogTable
     from conflict.whatif.sizing.measured_log import MeasuredLog
 
-__all__ = ["decode", "sizes"]
 
 _FILES = Typed("FILES...", "Binlogs, in order: files, folders; or a run file.")
 

@@ -4,8 +4,6 @@ Errors of `conflict`: bad input, and workers that died. A conflict between two c
 
 from __future__ import annotations
 
-__all__ = ["ConfigurationError", "ConflictError", "HistoryError", "LogWarning", "NotBuiltError", "WorkerError"]
-
 
 class ConflictError(Exception):
     """Root of the package's errors."""

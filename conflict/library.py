@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
     Source = RunFile | Path | str | Iterable[Path | str]
 
-__all__ = ["check", "compare", "ingest", "resolve", "run_of"]
 
 _RUN_FILE = Typed("run_file", "The run file (TOML); its binlogs need not be there.")
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     Source = Result | RunFile | Path | str | Iterable[Path | str]
 
-__all__ = ["channel", "repair"]
 
 _SOURCES = Typed(
     "RESULT | BINLOGS...",

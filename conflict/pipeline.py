@@ -48,17 +48,6 @@ from ndb_formats.stored import is_address, path_of
 if TYPE_CHECKING:
     from conflict.config.configuration import Configuration
 
-__all__ = [
-    "ENGINES",
-    "from_holes",
-    "ingest",
-    "resolve",
-    "resolve_from_holes",
-    "run_after_missing_files",
-    "run_local",
-    "run_spark",
-    "spark_workers",
-]
 
 Found = TypeVar("Found")
 

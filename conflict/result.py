@@ -40,8 +40,6 @@ from conflict.rules.decision import Verdict
 from ndb_formats.schema.tables import full_name, split_full_name
 from ndb_formats.stored import is_address, path_of
 
-__all__ = ["Result", "read_result"]
-
 _SUFFIXES = ("$EX", "$ex")  # of exceptions tables
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["capitalized", "counted", "listed", "not_utf8", "one_line", "percent", "printable", "short_names"]
-
 # Control characters but the line feed and the tab, lone surrogates, and characters that only change the direction of
 # text or join lines.
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from conflict.whatif.simulating.run import Simulated
     from conflict.whatif.sweeping.sweep import Swept
 
-__all__ = ["simulate", "sweep", "workload"]
 
 _SEEDS = 2**31 - 1
 _MODEL = Typed("model_file", "What to simulate (TOML).", is_file=True)

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from conflict.results.conflicts import Chosen, Totals
     from conflict.results.doubts import Doubt
 
-__all__ = ["CountedConflicts", "conflicts", "explain", "explain_differences", "lost", "report"]
 
 _RESULT, _RESULTS = Typed("RESULT", "Folder that resolve wrote."), Typed("RESULT...")
 _RESULT_OR_RUN = Typed("RESULT", "Folder that resolve wrote; or a run file, which is resolved.")

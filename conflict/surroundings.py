@@ -16,8 +16,6 @@ from types import ModuleType, SimpleNamespace
 from conflict.errors import ConfigurationError
 from ndb_formats.compiled_cache import can_be_written, private_folders
 
-__all__ = ["allow_missing_ssl", "free_memory", "provide_matplotlib_folder"]
-
 _MATPLOTLIB = "MPLCONFIGDIR"
 _MEMORY = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")  # of a container: its own, so that its limit and what it takes are below it

@@ -45,8 +45,6 @@ from conflict.shown_text import counted
 from conflict.telling.html import telling_html
 from conflict.telling.terminal import telling_text
 
-__all__ = ["RULES", "Report", "TableReport", "check_configuration", "refuse_by_policy"]
-
 Rule = Callable[[Subject], Iterable[Finding]]
 
 RULES: tuple[Rule, ...] = (

@@ -32,8 +32,6 @@ from ndb_formats.rules.update_format import (
 )
 from ndb_formats.schema.tables import Table
 
-__all__ = ["ArrivingChange", "Change", "Deployment", "Handling", "TableLogging", "type_name"]
-
 
 def type_name(number: int) -> str:
     """Return number and name of a binlog type, as ``7 FULL_USE_UPDATE``."""

@@ -18,8 +18,6 @@ from conflict.errors import ConfigurationError
 from conflict.rules.functions import typed_function
 from ndb_formats.errors import did_you_mean
 
-__all__ = ["draft_check"]
-
 _LIKE = str.maketrans({"%": "\\%", "_": "\\_", "*": "%", "?": "_"})
 
 

@@ -21,27 +21,6 @@ from ndb_formats.findings import Rule
 from ndb_formats.rules.replica.codes import RULES
 from ndb_formats.schema.tables import Table
 
-__all__ = [
-    "CODES",
-    "REPLICA_CODES",
-    "Code",
-    "Finding",
-    "Fix",
-    "ReplicaCode",
-    "Severity",
-    "TablePlace",
-    "delete_rows",
-    "identifier",
-    "insert_row",
-    "key_of",
-    "merged",
-    "quoted",
-    "set_in_my_cnf",
-    "set_variable",
-    "statement",
-    "update_rows",
-]
-
 
 class Severity(StrEnum):
     """

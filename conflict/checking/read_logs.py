@@ -23,7 +23,6 @@ from conflict.config.configuration import Configuration, Links
 if TYPE_CHECKING:
     from conflict.history.ingestion.logged_epochs import ScannedFile
 
-__all__ = ["ReadLog", "Travel", "read_logs", "travels_of"]
 
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]

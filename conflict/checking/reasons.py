@@ -20,8 +20,6 @@ from conflict.rules.table_setup import Refusal, RefusalKind
 from conflict.shown_text import listed
 from ndb_formats.schema.tables import Table
 
-__all__ = ["CREATION", "creation_refused", "key_stops", "reasons_of", "rules_out", "weight_of"]
-
 # CREATE TABLE is refused.
 CREATION = frozenset({Code.PARSE, Code.NO_COLUMN, Code.WRONG_TYPE, Code.BLOB, Code.UPDATES_AS_WRITES})
 _RULE_OUT = CREATION | {

@@ -22,19 +22,6 @@ from conflict.rules.stops import ServerStop
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Table
 
-__all__ = [
-    "MARKS",
-    "TABLE_TYPES",
-    "Answer",
-    "Status",
-    "example_function",
-    "example_table",
-    "mark",
-    "marks",
-    "requirements",
-    "requirements_table",
-]
-
 
 def _stopping(change: str, image: str) -> str:
     """Return that a change stops the applier, in the words of that stop."""

@@ -25,8 +25,6 @@ from conflict.rules.table_setup import TableSetup, set_up
 from ndb_formats.rules.update_format import switch
 from ndb_formats.schema.tables import Table
 
-__all__ = ["Arrival", "PlacedTable", "Subject", "place_of", "subject_of"]
-
 _FILTERS_OF_LOGS = ("binlog_do_db", "binlog_ignore_db")
 
 

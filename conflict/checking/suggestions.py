@@ -22,8 +22,6 @@ from conflict.rules.table_setup import RefusalKind
 from ndb_formats.rules.update_format import BINLOG_TYPES, ServerOptions, UpdateFormat
 from ndb_formats.schema.tables import Column, Table
 
-__all__ = ["NearestSetting", "nearest_settings", "nearest_type"]
-
 # The reasons that another binlog type can remove.
 _OF_LOGGING = CREATION | {
     Code.POLICY,

@@ -25,15 +25,6 @@ if TYPE_CHECKING:
     from conflict.checking.check import Report, TableReport
     from conflict.checking.rules.replicas import ReplicaReport
 
-__all__ = [
-    "answer_json",
-    "replica_report_json",
-    "report_json",
-    "tell_answer",
-    "tell_answers",
-    "tell_replica_report",
-    "tell_report",
-]
 
 _STATEMENTS = 2  # of a fix that are told
 _TONES = {

@@ -30,8 +30,6 @@ from conflict.decoding.staging import stopped_politely
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import did_you_mean
 
-__all__ = ["COMMANDS", "app", "main"]
-
 
 class _LazyCommand(TyperCommand):
     """A command that knows its name and what it does; its module is imported when the command line names it."""

@@ -27,7 +27,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from conflict.cli.refusals import ExitCode, PlainConsole, messages
+from conflict.cli.refusals import PlainConsole, messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,17 +38,6 @@ if TYPE_CHECKING:
 
     _Show = Callable[[str, int, int | None], None]
 
-__all__ = [
-    "ExitCode",
-    "UnpackedOption",
-    "allow_unpacked",
-    "compilation_is_said",
-    "console",
-    "load_definitions",
-    "messages",
-    "progress_bars",
-    "say",
-]
 
 _ONCE = "Compiling the kernels, which takes a minute or two and happens once."
 _EVERY_TIME = (

@@ -30,8 +30,6 @@ from conflict.config.option_values import moment_of
 from conflict.config.text_file import refuse_address
 from conflict.errors import ConfigurationError
 
-__all__ = ["Call", "command_of", "help_of", "options_of"]
-
 Found = TypeVar("Found")
 _NOT_TYPED = {"progress"}
 _DIGITS = 20  # of the highest epoch

@@ -11,20 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from conflict.cli.common import console
-from conflict.decoding.staging import STANDARD_OUTPUT, check_output, refuse_same_output, staged_file
+from conflict.decoding.staging import STANDARD_OUTPUT, staged_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "ForceOption",
-    "JsonOption",
-    "check_output",
-    "no_standard_output",
-    "refuse_same_output",
-    "write_json",
-    "write_parquet",
-]
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
 

@@ -30,20 +30,6 @@ from ndb_formats.stored import path_of
 if TYPE_CHECKING:
     from conflict.checking.findings import Severity
 
-__all__ = [
-    "MEANINGS",
-    "ExitCode",
-    "PlainConsole",
-    "closed_pipe",
-    "code_of_findings",
-    "exit_with",
-    "interrupted",
-    "messages",
-    "refused",
-    "refusing_bad_input",
-    "with_addresses",
-]
-
 
 class PlainConsole(Console):
     """A console that escapes control characters in whatever it prints, and makes no pictures of ``:names:``."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from conflict.discovery.additions import Additions
     from conflict.discovery.draft import Draft
 
-__all__ = ["additions_of_call", "load_run_of", "show_draft"]
-
 
 def load_run_of(call: Call[Any]) -> RunFile:
     """

@@ -17,32 +17,6 @@ from typing import ParamSpec, TypeVar
 
 import attrs
 
-__all__ = [
-    "CLUSTER",
-    "CONFLICT_FN",
-    "CONFLICT_FN_OF_CHECK",
-    "DATETIME",
-    "EPOCH",
-    "FILE",
-    "RULE",
-    "SERVER",
-    "SOURCES",
-    "AskedServers",
-    "ConflictFns",
-    "DeploymentPolicy",
-    "OnMissing",
-    "Paths",
-    "RepairRules",
-    "ResolveEngine",
-    "SchemaAt",
-    "StageProgress",
-    "Temporals",
-    "Typed",
-    "WhatIfEngine",
-    "answering",
-    "no_progress",
-]
-
 # Conflict functions as users give them: by table, or as texts such as `shop.*=NDB$MAX(version)`.
 ConflictFns = Mapping[str, str] | str | Sequence[str]
 # Rules of `repair` as users give them: by table or pattern; as texts such as `shop.*=newest`; or the name of a file.

@@ -41,8 +41,6 @@ from ndb_formats.rules.replica.conversions import parse_type_conversions
 from ndb_formats.rules.update_format import ServerOptions, server_options, switch
 from ndb_formats.stored import beside, matches, reading
 
-__all__ = ["OWN_FILES", "check_cluster_names", "check_clusters", "read_clusters", "writer_of"]
-
 _CLUSTER_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _FILE, _FILES = NAME, list_of(NAME, "a list of file names or patterns")
 _TRANSACTION_IDS = "ndb_log_transaction_id"

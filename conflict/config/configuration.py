@@ -23,8 +23,6 @@ from ndb_formats.rules.update_format import ServerOptions, switch
 from ndb_formats.schema.row_keys import with_inexact_keys
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["ClusterConfiguration", "Configuration", "Links", "LogPiece", "LoggingServer", "Span"]
-
 
 @attrs.frozen
 class LoggingServer:

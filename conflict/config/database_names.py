@@ -17,8 +17,6 @@ from conflict.rules.replication_filter import ReplicationFilter
 from ndb_formats.schema.tables import Schema, Table, full_name, split_full_name
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["DatabaseNames", "Rename", "names_of_databases", "possible_renames"]
-
 
 @attrs.frozen
 class DatabaseNames:

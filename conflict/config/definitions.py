@@ -18,8 +18,6 @@ from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.session import NO_MODE, SqlMode
 from ndb_formats.schema.tables import Column, Table
 
-__all__ = ["AlteredColumn", "ClusterDefinitions", "DefinitionStep", "Moment", "TableVersion"]
-
 Name = tuple[str, str]  # database and table
 
 

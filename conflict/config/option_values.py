@@ -24,23 +24,6 @@ from conflict.shown_text import listed
 from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.tables import split_full_name
 
-__all__ = [
-    "By",
-    "DecodedFormat",
-    "Moment",
-    "document_of_key",
-    "full_name_of",
-    "is_full_name",
-    "known_name",
-    "known_table",
-    "moment_of",
-    "path_of",
-    "seconds_of",
-    "shown_range",
-    "values_by_column",
-    "words_of",
-]
-
 
 class By(StrEnum):
     """What conflicts are counted by."""

@@ -18,8 +18,6 @@ from itertools import pairwise
 from conflict.config.table_rows import Cell, InputRow, delimited_rows
 from conflict.errors import ConfigurationError
 
-__all__ = ["printed_rows"]
-
 _ROW = re.compile(r"\*{5,} *\d+\. row *\*{5,}")
 # What the client prints besides rows.
 _COUNT = re.compile(r"(\d+ rows? in set|Empty set)\b.*|mysql>.*")

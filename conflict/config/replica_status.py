@@ -20,8 +20,6 @@ from conflict.errors import ConfigurationError
 from conflict.rules.replication_filter import FILTER_OPTIONS, ReplicationFilter
 from ndb_formats.cursor import whole_number
 
-__all__ = ["ReplicaChannel", "load_replica_status", "parse_replica_status"]
-
 _NAMES = {
     "master_server_id": "source_server_id",
     "seconds_behind_master": "seconds_behind_source",

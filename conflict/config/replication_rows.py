@@ -27,8 +27,6 @@ from ndb_formats.cursor import whole_number
 from ndb_formats.errors import did_you_mean
 from ndb_formats.rules.update_format import parse_binlog_type
 
-__all__ = ["load_replication_rows", "rows_of_tables"]
-
 TABLE = "ndb_replication"
 _NAMES = ("db", "table_name")
 _COLUMNS = (*_NAMES, "server_id", "binlog_type", "conflict_fn")

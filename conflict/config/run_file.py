@@ -99,8 +99,6 @@ from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.tables import Schema
 from ndb_formats.stored import beside
 
-__all__ = ["RunFile", "load_run_file", "parse_run_file"]
-
 # A name of a cluster is part of paths; Spark does not read folders that start with an underscore.
 _FILE, _FILES = NAME, list_of(NAME, "a list of file names or patterns")
 _ENTRIES = {

@@ -31,8 +31,6 @@ from ndb_formats.schema.tables import Schema, Table
 from ndb_formats.stored import path_of, reading
 from ndb_formats.types.charsets import is_charset
 
-__all__ = ["as_statements", "in_databases", "load_schema", "logged_name", "named_as", "version_of_logs", "what_to_give"]
-
 Name = tuple[str, str]
 
 

@@ -32,19 +32,6 @@ from conflict.rules.server_variables import VARIABLE_OF, VARIABLES
 from ndb_formats.cursor import whole_number
 from ndb_formats.rules.update_format import switch
 
-__all__ = [
-    "DEFAULTS",
-    "EpochTimes",
-    "ServerVariables",
-    "as_server_variables",
-    "lines_of_groups",
-    "load_epoch_times",
-    "load_server_variables",
-    "option_of_line",
-    "parse_epoch_times",
-    "parse_server_variables",
-]
-
 _SECTION = re.compile(r"\[(?P<name>[^\]]*)\]")
 _SETTING = re.compile(r"(?P<name>\w+)\s*[=:]\s*(?P<value>.*)")
 _OF_DATA_NODES = ("ndbd default", "db default", "ndbd", "db")

@@ -18,22 +18,6 @@ from conflict.errors import ConfigurationError
 from conflict.rules.replication_table import Role
 from ndb_formats.errors import did_you_mean
 
-__all__ = [
-    "EPOCH",
-    "NAME",
-    "SERVER_ID",
-    "SWITCH",
-    "TABLE",
-    "TABLES",
-    "TEXT",
-    "ValueKind",
-    "check_entries",
-    "either",
-    "list_of",
-    "load_steps",
-    "one_of",
-]
-
 
 @attrs.frozen
 class ValueKind:

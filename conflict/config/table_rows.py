@@ -26,8 +26,6 @@ from sqlglot.errors import SqlglotError
 
 from conflict.errors import ConfigurationError
 
-__all__ = ["Cell", "InputRow", "InsertedValues", "created_columns", "delimited_rows", "inserted_values"]
-
 Cell = str | bytes | None  # None is NULL, bytes are a value written in hex
 
 

@@ -18,17 +18,6 @@ from conflict.errors import ConfigurationError
 from ndb_formats.errors import FormatError
 from ndb_formats.stored import ADDRESS, Stored, path_of, storage
 
-__all__ = [
-    "located",
-    "parsed_toml",
-    "place_of",
-    "places_of",
-    "plain_path",
-    "read_text",
-    "refuse_address",
-    "what_commands_wrote",
-]
-
 # By files that tell it from others: what a folder is that a command wrote, and which commands read it.
 _WRITTEN = (
     (("history.json",), "a History", "resolve and compare read a History, with --history"),

@@ -25,8 +25,6 @@ from ndb_formats.rules.update_format import server_options, switch
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["ConflictCase", "Recording", "RecordingKind", "find_recordings"]
-
 
 class RecordingKind(Enum):
     """The kinds of recordings, by the file that marks a folder; if there are several, the first decides."""

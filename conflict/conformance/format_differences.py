@@ -44,8 +44,6 @@ from ndb_formats.types.json_diff import JsonChange, apply_diffs
 from ndb_formats.types.values import Value
 from ndb_formats.writing.round_trip import EventEncoder
 
-__all__ = ["binlog_differences", "format_differences", "statement_of"]
-
 Row = dict[int, Value]  # values by column position
 
 

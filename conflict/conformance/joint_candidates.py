@@ -25,8 +25,6 @@ from conflict.results.model import ClusterResult, Stop
 from conflict.results.open_places import Alternative, OpenEpoch, OpenPlace, OpenSchedule, PossibleRestart
 from ndb_formats.types.values import Value
 
-__all__ = ["OpenSide", "agreeing_results"]
-
 _SERVER_ID, _COUNT = 0, 3
 # So many ways to agree with each side are tried for one that goes with the other side's.
 _MOST_WAYS = 64

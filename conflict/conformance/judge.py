@@ -34,8 +34,6 @@ from conflict.pipeline import ENGINES
 from conflict.runs.runner import ResolveOptions
 from ndb_formats.errors import FormatError
 
-__all__ = ["CaseStatus", "CaseVerdict", "judge_all", "judge_recording", "set_back_candidates", "verdicts_json"]
-
 _MOST = 200
 
 

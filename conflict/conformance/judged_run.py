@@ -31,8 +31,6 @@ from conflict.rules.decision import Decision, Verdict, decision_of
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["JudgedComparison", "JudgedRun", "compare_readings", "read_readings"]
-
 
 @attrs.frozen
 class JudgedComparison:

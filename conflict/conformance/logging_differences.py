@@ -25,8 +25,6 @@ from ndb_formats.statement_logging.settings import Settings
 from ndb_formats.statement_logging.sql_text import split_statements
 from ndb_formats.statement_logging.statement_log import catalog_of
 
-__all__ = ["LoggingVerdict", "judge_decisions", "judge_logging", "logging_counts", "logging_differences"]
-
 _NUMBERS = frozenset(int(message) for message in ServerMessage)
 # These numbers have other uses, too; here they are about savepoints.
 _SAVEPOINT_NUMBERS = frozenset({ServerMessage.ER_CHECK_NOT_IMPLEMENTED, ServerMessage.ER_SP_DOES_NOT_EXIST})

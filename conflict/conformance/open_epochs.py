@@ -16,8 +16,6 @@ from conflict.history.timeline import START, Position
 from conflict.results.open_places import JudgedOperation, OpenEpoch, RowAnswer
 from ndb_formats.types.values import Value
 
-__all__ = ["NO_GAP", "Gap", "RecordedEpoch", "TrackedOperation", "explanations", "gap_before"]
-
 
 @attrs.frozen
 class TrackedOperation:

@@ -23,8 +23,6 @@ from ndb_formats.types.decimals import decimal_text
 from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.values import Geometry, Value, Vector
 
-__all__ = ["plain_value", "recorded_value", "result_differences", "setup_differences", "setup_lines"]
-
 
 def plain_value(value: Value) -> object:
     """Return a value as recordings write it: decimals and JSON as text, bytes in hex, others as they are."""

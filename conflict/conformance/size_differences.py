@@ -46,8 +46,6 @@ from ndb_formats.sizes.log_sizes import LEAST, MOST, size_log
 from ndb_formats.types.values import ABSENT, Value
 from ndb_formats.writing.binlog_writer import APPLY_STATUS_TABLE, BinlogSettings, BinlogWriter, WrittenChange
 
-__all__ = ["StatementRow", "StatementRunner", "size_differences"]
-
 _Row = dict[int, Value]
 
 

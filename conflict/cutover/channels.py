@@ -22,8 +22,6 @@ from conflict.history.scheduling.servers import clusters_of_servers
 from conflict.history.scheduling.summaries import Summary
 from ndb_formats.findings import LogRemark
 
-__all__ = ["GoingOn", "MovedChannels", "channels_to"]
-
 _MICROSECONDS = 1_000_000
 
 

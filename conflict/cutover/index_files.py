@@ -13,8 +13,6 @@ import pyarrow.parquet as pq
 from conflict.decoding.staging import staged_file
 from conflict.history.ingestion.epoch_table import EPOCH_TABLE
 
-__all__ = ["index_statements", "write_index"]
-
 _TABLE = "mysql.ndb_binlog_index"
 _ROWS = 1000  # of a statement
 

@@ -12,8 +12,6 @@ import numpy.typing as npt
 from conflict.history.ingestion.logged_epochs import LoggedEpochs
 from ndb_formats.findings import LogRemark
 
-__all__ = ["missing_of"]
-
 UInt64 = npt.NDArray[np.uint64]
 
 

@@ -10,8 +10,6 @@ from typing import Any
 from conflict.shown_text import counted
 from conflict.telling.value import Table, Telling
 
-__all__ = ["tell_channels"]
-
 Document = Mapping[str, Any]
 
 

@@ -38,13 +38,6 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
 
-__all__ = [
-    "BinlogSummary",
-    "BinlogTable",
-    "TableChanges",
-    "read_binlog",
-]
-
 _HEADINGS = ("table", "changes", "writes", "updates", "deletes")
 
 

@@ -43,12 +43,6 @@ from ndb_formats.selection import Selection
 from ndb_formats.text.log_text import log_text
 from ndb_formats.text.row_printer import TextOptions
 
-__all__ = [
-    "Decoding",
-    "Output",
-    "asked_key",
-]
-
 
 def asked_key(
     given: Sequence[str], selection: Selection, binlogs: Sequence[str], schema: Schema, *, follows: bool

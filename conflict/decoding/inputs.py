@@ -28,8 +28,6 @@ from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.errors import FormatError
 from ndb_formats.stored import path_of
 
-__all__ = ["Inputs", "opened_inputs"]
-
 _MAGIC_SIZE = 4
 _HEAD = 512
 _PIECE = 1 << 20

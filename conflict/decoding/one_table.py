@@ -19,8 +19,6 @@ from ndb_formats.errors import did_you_mean
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["fitted_changes", "joined_schema"]
-
 # From the narrowest to the widest; one without a sign comes first, because it stays one if all are.
 _INTEGERS = (
     *(pa.uint8(), pa.int8(), pa.uint16(), pa.int16()),

@@ -27,16 +27,6 @@ from conflict.history.grid.whole_files import (
     whole_folder,
 )
 
-__all__ = [
-    "STANDARD_OUTPUT",
-    "check_output",
-    "check_target",
-    "refuse_same_output",
-    "staged_file",
-    "staged_folder",
-    "stopped_politely",
-]
-
 STANDARD_OUTPUT = Path("-")
 
 _AGAIN = 0.01  # seconds after which an interruption that was swallowed comes again

@@ -31,8 +31,6 @@ from ndb_formats.columnar.records import decimal_texts
 from ndb_formats.columnar.selected_changes import Block
 from ndb_formats.columnar.table_changes import IMAGES, change_schema, in_order, table_changes
 
-__all__ = ["TableFiles", "TableFormat", "hexadecimal", "no_formulas"]
-
 _STARTS = "^[=+@\t\r'-]"
 _PLAIN_PLACES = 6
 _NUMBER = "^[+-][0-9 .:,]*$"

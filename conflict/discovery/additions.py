@@ -16,8 +16,6 @@ from conflict.errors import ConfigurationError
 from conflict.rules.functions import ConflictFunction
 from conflict.shown_text import listed
 
-__all__ = ["Additions", "ShownFunctions", "additions_of", "functions_by_table"]
-
 
 @attrs.frozen
 class Additions:

@@ -13,8 +13,6 @@ import attrs
 from conflict.discovery.logs import FoundLog
 from conflict.history.ingestion.logged_epochs import LoggedEpochs, scan_epochs
 
-__all__ = ["FoundCluster", "clusters_of"]
-
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _BYTES = 1 << 24  # of each of two logs that are looked at: more than two are compared as wholes
 

@@ -25,8 +25,6 @@ from conflict.rules.functions import parse_conflict_function, typed_function
 from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["Draft", "Finder", "bare_clusters", "draft_run", "refuse_other_primary"]
-
 # Finds what the binlogs of a run show, whose tables have no functions; None if they show nothing.
 Finder = Callable[[Configuration], ShownFunctions | None]
 

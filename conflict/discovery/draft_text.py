@@ -25,8 +25,6 @@ from conflict.shown_text import listed
 from ndb_formats.errors import did_you_mean
 from ndb_formats.stored import Stored, path_of
 
-__all__ = ["DraftText", "LoggedFormats"]
-
 # By cluster, the server options that are not at their defaults.
 Options = Mapping[str, Mapping[str, bool]]
 _TYPE_NAMES = {2: "UPDATED_ONLY", 3: "FULL", 6: "UPDATED_ONLY_USE_UPDATE", 7: "FULL_USE_UPDATE"} | {

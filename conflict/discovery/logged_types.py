@@ -23,8 +23,6 @@ from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.rules.update_format import ServerOptions, UpdateFormat, effective_format, fitting_types
 from ndb_formats.schema.tables import Table
 
-__all__ = ["logged_options", "logged_types", "types_by_table"]
-
 _SAMPLE = 20_000  # events that are read of each binlog
 _PREFERENCE = (7, 3, 9, 6, 2, 8)  # of the types that fit, the one that tells most of a row is taken
 

@@ -34,18 +34,6 @@ from ndb_formats.schema.row_keys import with_inexact_keys
 from ndb_formats.schema.tables import Schema
 from ndb_formats.stored import matches, path_of
 
-__all__ = [
-    "GZIP",
-    "STANDARD_INPUT",
-    "ZSTD",
-    "FoundLog",
-    "files_of",
-    "find_logs",
-    "full_names",
-    "log_source",
-    "refuse_inputs",
-]
-
 STANDARD_INPUT = Path("-")
 INDEX = ".index"  # of a file that lists binlogs, as servers keep one
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"  # the first bytes of compressed files

@@ -17,14 +17,6 @@ from conflict.result import Result
 from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.tables import Table
 
-__all__ = [
-    "EXCEPTIONS_KEY",
-    "exceptions_row",
-    "source_of",
-    "table_named",
-    "transaction_asked",
-]
-
 EXCEPTIONS_KEY = 4  # first columns of an exceptions table: server_id, source_server_id, source_epoch, count
 
 

@@ -22,8 +22,6 @@ from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 
-__all__ = ["EventDraft", "StoryFacts", "drafts_of"]
-
 _LATE = 2**64  # after every epoch
 _KINDS = frozenset(each.name for each in Operation)
 # In one group of an epoch, what comes first.

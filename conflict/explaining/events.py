@@ -18,25 +18,6 @@ from conflict.rules.decision import Verdict
 from ndb_formats.columnar.records import value_text
 from ndb_formats.types.values import Value
 
-__all__ = [
-    "EVENTS",
-    "EventKind",
-    "LogPlace",
-    "Row",
-    "StoryEvent",
-    "Winner",
-    "event_document",
-    "event_words",
-    "events_to_arrow",
-    "moment_of",
-    "place_words",
-    "plain_row",
-    "plain_value",
-    "rejections_of",
-    "row_words",
-    "verb",
-]
-
 _LONGEST = 40  # characters of a value
 _VERBS = {"WRITE_ROW": "write", "UPDATE_ROW": "update", "DELETE_ROW": "delete"}
 

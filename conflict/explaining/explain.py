@@ -21,8 +21,6 @@ from conflict.library import resolve
 from conflict.result import Result, read_result
 from conflict.results.layout import RESOLVE_AGAIN
 
-__all__ = ["opened"]
-
 Source = Result | RunFile | Path | str
 
 

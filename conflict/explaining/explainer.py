@@ -56,8 +56,6 @@ from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 
-__all__ = ["Explainer"]
-
 
 @attrs.define(slots=False)
 class Explainer:

@@ -22,8 +22,6 @@ from ndb_formats.schema.tables import Column
 from ndb_formats.types.decimals import decimal_as_shown
 from ndb_formats.types.values import Value
 
-__all__ = ["GivenKey", "identity_asked", "key_as_given"]
-
 GivenKey = str | int | Mapping[str, object]
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year")
 _MOMENTS = ("date", "time", "datetime", "timestamp")

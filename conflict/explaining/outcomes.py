@@ -21,18 +21,6 @@ from conflict.results.layout import UNDECIDED, UNLOGGED, unlogged_path
 from conflict.rules.decision import Cause, Decision, Verdict, decision_of
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "Applied",
-    "DecidedOperation",
-    "OpenDecision",
-    "applied_again",
-    "applied_epochs",
-    "decided",
-    "of_rows",
-    "open_decisions",
-    "unlogged_changes",
-]
-
 # Applier, epoch of the source, row and operation.
 OpenDecision = tuple[str, int, WantedRow, str]
 

@@ -20,7 +20,6 @@ from ndb_formats.types.values import Value
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_story"]
 
 _APPLIED, _REJECTED, _REFRESHED, _QUIET = "#2f6f4f", "#c8553d", "#4c78a8", "#8a8f98"
 _COLUMNS = 44  # characters of a line of text

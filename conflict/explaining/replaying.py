@@ -36,8 +36,6 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.types.values import ABSENT, Value
 
-__all__ = ["Heard", "ReplayedStory", "judges"]
-
 
 @attrs.frozen
 class Heard:

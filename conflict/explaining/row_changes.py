@@ -41,8 +41,6 @@ from ndb_formats.events.rows_event import ConflictFlag
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.values import Absent, Value
 
-__all__ = ["ChangeInLog", "RowLog", "WantedChanges", "WantedRow", "read_logs", "values_of"]
-
 Bool = npt.NDArray[np.bool_]
 _WHOLE = 1  # bucket
 _NO_END = 2**64  # above every epoch

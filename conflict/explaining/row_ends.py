@@ -18,8 +18,6 @@ from conflict.results.table_keys import TableKey
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import Value
 
-__all__ = ["differing_rows", "differing_without_key", "end_of", "tables_not_known"]
-
 
 def _rows(result: Result, cluster: str, table: str, key: TableKey) -> Iterator[tuple[bytes, dict[str, Value]]]:
     """Yield the final rows of a table on a cluster, each after its identity."""

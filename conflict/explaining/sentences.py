@@ -25,14 +25,6 @@ from conflict.rules.decision import (
 from conflict.rules.functions import COMPARING, Cell, ConflictFunction
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "applied_sentence",
-    "decided_sentence",
-    "lost_words",
-    "own_reason",
-    "winner_words",
-]
-
 
 def winner_words(winner: Winner, names: Mapping[str, str]) -> str:
     """Return an operation that won, and that no event tells, in words."""

@@ -19,8 +19,6 @@ from conflict.explaining.story import StoryEnd
 from conflict.explaining.telling import Seat, StorySoFar
 from conflict.rules.decision import Verdict
 
-__all__ = ["Parting", "answer_of", "parting_of"]
-
 
 @attrs.frozen
 class Parting:

@@ -17,7 +17,6 @@ from conflict.telling.value import Entry, Listing, Telling, Tone
 if TYPE_CHECKING:
     from conflict.explaining.story import Story, Tree
 
-__all__ = ["differences_json", "tell_differences", "tell_story"]
 
 _MOST_SENTENCES = 5  # of a transaction in a tree
 _MOST_EVENTS, _LAST_EVENTS = 40, 20  # of a row with more events, the last ones are told

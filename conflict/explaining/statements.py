@@ -17,8 +17,6 @@ from conflict.rules.functions import ConflictFunction
 from conflict.rules.table_setup import TableSetup
 from conflict.shown_text import one_line
 
-__all__ = ["FunctionsOverTime", "places_after", "statement_sentence"]
-
 Moment = tuple[int, int]  # epoch of a cluster, and group in it
 _MOST_SHOWN = 200
 

@@ -24,8 +24,6 @@ from conflict.results.doubts import Doubt
 from conflict.telling.html import telling_html
 from conflict.telling.terminal import telling_text
 
-__all__ = ["Story", "StoryEnd", "Tree", "events_table"]
-
 
 @attrs.frozen
 class Tree:

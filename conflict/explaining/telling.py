@@ -22,8 +22,6 @@ from conflict.explaining.sentences import (
 from conflict.explaining.statements import statement_sentence
 from conflict.rules.decision import Cause, Verdict
 
-__all__ = ["Seat", "StorySoFar", "tell"]
-
 Seat = tuple[str, WantedRow]  # a row on a cluster
 _NO_NAMES: Mapping[str, str] = {}
 

@@ -22,8 +22,6 @@ from conflict.result import Result
 from conflict.results.conflicts import read_outcomes
 from conflict.rules.decision import Cause
 
-__all__ = ["ConflictEpoch", "ConflictReasons", "trees_of"]
-
 _MOST_BRANCHES = 8  # of one transaction
 _MOST_LEVELS = 12
 

@@ -25,8 +25,6 @@ from conflict.history.restarts import Disconnect
 from conflict.history.timeline import END, START, Origin, Position
 from conflict.history.unlogged_changes import ANY, LoggedState, fits
 
-__all__ = ["Crash", "States", "crashes_in_rows", "crashes_of", "not_by_crash"]
-
 _Row = tuple[str, bytes]
 # By row, all that a log says of it; epochs do not fall.
 States = Mapping[_Row, Sequence[LoggedState]]

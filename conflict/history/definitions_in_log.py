@@ -27,8 +27,6 @@ from ndb_formats.schema.definitions import Definitions
 from ndb_formats.schema.statements import TableStep
 from ndb_formats.schema.tables import Table, full_name, split_full_name
 
-__all__ = ["ClusterLog", "DefinitionNote", "NoteKind", "sentences_of", "sentences_on_rows", "some_of"]
-
 MOST_NAMES = 10
 _CHANGED_ELSEWHERE = (
     "it becomes a table of NDB with rows that were changed in another engine, which the binlogs of NDB do not hold"

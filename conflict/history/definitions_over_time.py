@@ -42,8 +42,6 @@ from ndb_formats.findings import LogRemark
 from ndb_formats.schema.tables import Schema, Table
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["make_run"]
-
 Name = tuple[str, str]
 _OF_FUNCTIONS = {RefusalKind.PARSE, RefusalKind.NO_COLUMN, RefusalKind.WRONG_TYPE}
 

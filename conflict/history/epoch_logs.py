@@ -12,8 +12,6 @@ from conflict.errors import HistoryError
 from conflict.history.epochs import BinlogEpoch, EpochReader
 from ndb_formats.binlog_reader import FIRST_POSITION, read_events
 
-__all__ = ["disordered", "read_epochs", "read_log"]
-
 
 def read_epochs(
     files: Iterable[str | Path], reader: EpochReader, ranges: Mapping[str, tuple[int, int | None]] | None = None

@@ -37,8 +37,6 @@ from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.schema.tables import Schema, Table
 from ndb_formats.selection import UNREAD_ROW_EVENTS, has_status_columns, is_status_image
 
-__all__ = ["MICROSECONDS", "AppliedEpoch", "BinlogEpoch", "EpochReader"]
-
 _SERVER_ID, _EPOCH, _LOG_NAME, _, _END_POSITION = range(5)
 Images = tuple[RowImage | None, RowImage | None]
 _GTID_EVENTS = (EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)

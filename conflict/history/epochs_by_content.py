@@ -21,8 +21,6 @@ from conflict.history.epochs import AppliedEpoch, BinlogEpoch
 from conflict.history.timeline import RowChange
 from ndb_formats.events.rows_event import ConflictFlag
 
-__all__ = ["MOST_READINGS", "epochs_found", "hides_epochs", "readings_by_content"]
-
 # So many matchings of each applier are tried, and so many of both together.
 MOST_MATCHINGS, MOST_READINGS = 6, 12
 _SENT_ON = ConflictFlag.REFLECTED | ConflictFlag.REFRESH

@@ -23,8 +23,6 @@ from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Column, Schema, Table
 from ndb_formats.types.column_types import Codec
 
-__all__ = ["GivenRows", "load_given_rows"]
-
 _INTEGERS = {"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"}
 _NOT_READ = {"json", "geometry", "vector"}
 _NUMBERS: Mapping[str, Callable[[str], object]] = {

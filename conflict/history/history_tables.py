@@ -20,8 +20,6 @@ from ndb_formats.schema.tables import Column, Table, split_full_name
 from ndb_formats.schema.value_conversions import type_of
 from ndb_formats.types.values import ABSENT
 
-__all__ = ["HistoryColumn", "HistoryTable", "layout_of_history", "view_of"]
-
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 _BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")

@@ -16,8 +16,6 @@ from conflict.config.configuration import ClusterConfiguration, Configuration, L
 from conflict.errors import ConfigurationError
 from conflict.history.ingestion.logged_epochs import step_of_files
 
-__all__ = ["MissingFile", "check_log_files", "missing_files", "refuse_same_names"]
-
 _UNKNOWN = -1
 
 

@@ -20,8 +20,6 @@ from conflict.errors import ConfigurationError
 from conflict.history.ingestion.logged_epochs import LoggedEpochs, scan_epochs
 from ndb_formats.findings import LogRemark
 
-__all__ = ["ClusterPieces", "pieces_of"]
-
 
 @attrs.frozen
 class ClusterPieces:

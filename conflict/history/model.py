@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from conflict.history.crashes import Crash
     from conflict.history.restarts import Restarts
 
-__all__ = [
-    "Cluster",
-    "History",
-    "Link",
-    "Payloads",
-    "ReturnedEpoch",
-    "Start",
-    "UnloggedChange",
-    "UnloggedKind",
-    "whole_start",
-]
 
 # A cluster and one that it replicates from.
 Link = tuple[str, str]

@@ -22,8 +22,6 @@ from conflict.history.run import Run
 from conflict.history.scheduling.start import starts_in_the_middle
 from conflict.history.scheduling.summaries import Summary
 
-__all__ = ["direct_traces", "refuse_logs_of_network", "refuse_network"]
-
 _FROM_THE_START = (
     "a part of a log, and logs that start in the middle, are resolved only with two clusters that replicate to each "
     "other; give the binlogs of every cluster from before its tables held rows"

@@ -12,8 +12,6 @@ import attrs
 from ndb_formats.schema.statements import TableStep
 from ndb_formats.schema.tables import Table
 
-__all__ = ["OtherEngines"]
-
 Name = tuple[str, str]  # database and table
 
 

@@ -41,22 +41,6 @@ from conflict.history.unlogged_changes import is_too_many, logged_states, unlogg
 from ndb_formats.errors import FormatError, WrongKeyError
 from ndb_formats.events.row_image import RowLayout
 
-__all__ = [
-    "ClusterReading",
-    "cut_readings",
-    "history_of",
-    "kept_changes",
-    "placed_changes",
-    "possible_readings",
-    "read_cluster",
-    "read_clusters",
-    "schedule_of",
-    "usable_epochs",
-    "with_changes",
-    "with_unlogged",
-    "within_readings",
-]
-
 
 @attrs.define
 class ClusterReading:

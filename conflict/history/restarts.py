@@ -14,8 +14,6 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Disconnect", "Restart", "Restarts", "Stretch", "restarts_before", "stretches_of"]
-
 Bool = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]

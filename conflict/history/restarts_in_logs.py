@@ -17,8 +17,6 @@ from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
 from ndb_formats.events.gtid_event import decode_gtid
 
-__all__ = ["find_disconnects", "find_restarts"]
-
 ItemsOf = Callable[[Sequence[Path]], Iterable[LogItem]]
 # The messages of the incidents that a server writes as it starts, and as it loses its cluster.
 _STARTUP, _DISCONNECT = "mysqld startup", "cluster disconnect"

@@ -31,17 +31,6 @@ from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import ConflictFlag
 
-__all__ = [
-    "FittingMarks",
-    "Mark",
-    "RoleChange",
-    "ShownChange",
-    "mark_of",
-    "possible_changes",
-    "shown_changes",
-    "with_roles",
-]
-
 # So many places of the changes of one cluster's role are tried.
 MOST_PLACES = 4
 _OF_A_PRIMARY = ConflictFlag.REFLECTED | ConflictFlag.REFRESH

@@ -27,15 +27,6 @@ from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import Absent
 
-__all__ = [
-    "GroupPart",
-    "GroupsWithoutIds",
-    "identities_without_key",
-    "identity_without_key",
-    "key_of_change",
-    "payloads_of",
-]
-
 
 def identity_without_key(table: Table, payloads: Mapping[int, bytes | None]) -> bytes:
     """

@@ -33,16 +33,6 @@ from ndb_formats.findings import LogRemark
 from ndb_formats.rules.replica.conversions import conversion, is_allowed
 from ndb_formats.schema.tables import Schema, Table
 
-__all__ = [
-    "KeptAlone",
-    "Run",
-    "Setups",
-    "TableNumbers",
-    "fitted",
-    "misfit",
-    "table_definitions",
-]
-
 
 @attrs.frozen
 class TableNumbers:

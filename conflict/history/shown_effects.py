@@ -18,24 +18,6 @@ from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.events.table_map import bits
 from ndb_formats.rules.row_image_rules import EventColumns
 
-__all__ = [
-    "NO_EFFECT",
-    "Effect",
-    "add_text",
-    "bitmap_of",
-    "carried_by",
-    "columns_of_text",
-    "copy_effects",
-    "effect_of",
-    "effect_on_row",
-    "logged_images",
-    "net_copies",
-    "recorded_effects",
-    "recorded_images",
-    "sorted_texts",
-    "text_of_bitmaps",
-]
-
 
 class Effect(IntEnum):
     """What one epoch apply did to one row."""

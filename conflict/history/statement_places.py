@@ -20,8 +20,6 @@ import numpy.typing as npt
 
 from ndb_formats.columnar.log_scan import LogItem, ScannedStatement
 
-__all__ = ["NO_STATEMENTS", "StatementPlaces"]
-
 _NUMBER = re.compile(r"\.(\d+)(?:\.(?:gz|zst))?$")
 _ANY_FILE = -1
 

@@ -13,24 +13,6 @@ from conflict.rules.replication_table import Role
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 
-__all__ = [
-    "END",
-    "LAST_GROUP",
-    "NO_FLAGS",
-    "START",
-    "DefinitionChange",
-    "EpochApply",
-    "Origin",
-    "Position",
-    "RowChange",
-    "RowMoment",
-    "Timeline",
-    "Transaction",
-    "Window",
-    "statement_positions",
-    "timeline_of",
-]
-
 NO_FLAGS = ConflictFlag(0)
 
 # (own epoch, group): after that group of that epoch. Nothing comes before START.

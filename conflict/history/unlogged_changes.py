@@ -27,18 +27,6 @@ from conflict.history.timeline import DefinitionChange, Origin, Position, RowCha
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 
-__all__ = [
-    "ANY",
-    "MISSING",
-    "MOST_FOLLOWED",
-    "LoggedState",
-    "fits",
-    "is_too_many",
-    "logged_states",
-    "unlogged_changes",
-    "unlogged_of_row",
-]
-
 # So many changes without a log are followed. Where there are more, as after ndb_restore, no log tells what rows were.
 MOST_FOLLOWED = 1000
 # In place of the digest of an image: a row whose values are not known, and one that does not exist.

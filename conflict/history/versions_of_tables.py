@@ -27,8 +27,6 @@ from ndb_formats.schema.session import SqlMode
 from ndb_formats.schema.statements import TableStep
 from ndb_formats.schema.tables import Column, Schema, Table, full_name
 
-__all__ = ["with_history_tables"]
-
 Name = tuple[str, str]
 
 

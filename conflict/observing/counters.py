@@ -15,8 +15,6 @@ from conflict.observing.observed import Observed
 from conflict.result import Result
 from conflict.rules.counters import COUNTERS
 
-__all__ = ["CounterPair", "compared_counters", "why_more"]
-
 
 @attrs.frozen
 class CounterPair:

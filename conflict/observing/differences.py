@@ -15,8 +15,6 @@ from conflict.observing.observed import Observed
 from conflict.result import Result
 from conflict.results.doubts import not_what_happened
 
-__all__ = ["Compared", "compare_observed"]
-
 
 @attrs.frozen
 class Compared:

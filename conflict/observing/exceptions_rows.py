@@ -21,8 +21,6 @@ from conflict.observing.values import comparable, shown_value
 from conflict.result import Result
 from conflict.rules.exceptions_table import BITS_IN_EXCEPTIONS
 
-__all__ = ["RowDifference", "compared_rows"]
-
 _KEY = 4  # columns: server, source, epoch, number
 _OUTCOME = "NDB$outcome"
 Values = tuple[object, ...]

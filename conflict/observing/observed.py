@@ -29,8 +29,6 @@ from conflict.servers.facts import quoted_name
 from ndb_formats.cursor import whole_number
 from ndb_formats.schema.tables import split_full_name
 
-__all__ = ["Observed", "exceptions_tables", "observed_in_files", "observed_on_servers"]
-
 Row = Mapping[str, Cell]
 _GIVEN = re.compile(r"(?P<cluster>[^=:]+)(?::(?P<server>\d+))?=(?P<file>.+)", re.DOTALL)
 _NAMES, _VALUES = "variable_name", ("value", "variable_value")

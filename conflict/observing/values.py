@@ -12,8 +12,6 @@ from decimal import Decimal, InvalidOperation
 
 import pyarrow as pa
 
-__all__ = ["comparable", "shown_value"]
-
 
 def comparable(value: object, kind: pa.DataType) -> object:
     """

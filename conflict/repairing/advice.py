@@ -19,8 +19,6 @@ from conflict.shown_text import counted, listed
 from conflict.telling.value import Table
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["judged_table", "lost_again", "outcome_table", "races", "steps"]
-
 
 def steps(ended: EndedRun, files: Sequence[tuple[str, str]]) -> Iterator[str]:
     """

@@ -39,8 +39,6 @@ from conflict.shown_text import listed
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table, split_full_name
 
-__all__ = ["EndedRun", "ended_as", "ended_run", "origin_of"]
-
 
 def ended_run(result: Result, lost: pa.Table, progress: StageProgress = no_progress) -> EndedRun:
     """

@@ -24,8 +24,6 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.default_values import implied_value
 from ndb_formats.types.values import Value
 
-__all__ = ["equal_rows", "operation_in_words"]
-
 _WORDS = {Operation.WRITE_ROW: "insert", Operation.UPDATE_ROW: "update", Operation.DELETE_ROW: "delete"}
 # Types whose values are numbers here, or texts that sort as the server sorts the values.
 _COMPARABLE = frozenset(

@@ -27,8 +27,6 @@ from conflict.shown_text import listed, one_line
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Column
 
-__all__ = ["LostChange", "Reapplied", "RowAgain", "Story", "UnfitError", "place_of"]
-
 
 @attrs.frozen(eq=False)
 class LostChange:

@@ -23,8 +23,6 @@ from ndb_formats.columnar.selected_changes import ChangeReading, ends_log, selec
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
 
-__all__ = ["IMAGES", "images_at"]
-
 IMAGES = ("server_id", "before", "after")
 _STAGE = "reading images"
 

@@ -24,8 +24,6 @@ from conflict.telling.terminal import telling_text
 from conflict.telling.value import Entry, Listing, Table, Telling
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["LostChanges", "lost_tables", "not_listed", "tell_lost"]
-
 _FIRST = 10
 _SECONDS = "%Y-%m-%d %H:%M:%S"
 _WORDS = {"WRITE_ROW": "insert", "UPDATE_ROW": "update", "DELETE_ROW": "delete"}

@@ -24,8 +24,6 @@ from conflict.runs.run_inputs import configuration_of, run_of_result
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["LOST", "count_not_known", "lost_changes", "with_images"]
-
 _WINNER = tuple(name for name in OUTCOMES.names if name.startswith("winner_"))
 # A lost change: the change itself; why it was lost; what took its place. `cause` is NULL where no applier rejected it,
 # `overwritten_in` the own epoch in which its own cluster's applier overwrote it. `refreshed` says that its row was

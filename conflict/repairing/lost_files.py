@@ -17,8 +17,6 @@ from conflict.decoding.staging import staged_file
 from conflict.decoding.table_files import hexadecimal, no_formulas
 from conflict.errors import ConfigurationError
 
-__all__ = ["check_suffix", "write_lost"]
-
 _SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 

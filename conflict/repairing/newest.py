@@ -20,8 +20,6 @@ from conflict.repairing.ended_run import EndedRun
 from conflict.repairing.watched_cluster import UserChange
 from conflict.repairing.winners import NotDecidedError
 
-__all__ = ["ChangeOrder"]
-
 _SECOND = 1_000_000  # microseconds
 
 

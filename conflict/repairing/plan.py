@@ -27,8 +27,6 @@ from conflict.telling.html import telling_html
 from conflict.telling.terminal import telling_text
 from conflict.telling.value import Entry, Listing, Table, Telling
 
-__all__ = ["REVIEW_COLUMNS", "STATEMENTS", "Plan", "tell_plan"]
-
 _FIRST = 10
 STATEMENTS = pa.schema(
     [

@@ -14,8 +14,6 @@ from conflict.history.grid.whole_files import whole_folder
 from conflict.repairing.lost_files import write_lost
 from conflict.repairing.plan import Plan
 
-__all__ = ["PLAN", "REVIEW", "STATEMENTS", "check_plan_folder", "write_plan"]
-
 PLAN = "plan.json"  # every plan has one
 REVIEW, STATEMENTS = "review.parquet", "statements.parquet"
 

@@ -24,8 +24,6 @@ from conflict.repairing.winners import Rule
 from conflict.rules.foreign_keys import KeyLink, links_on
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["EQUAL", "REAPPLY", "Planned", "ReviewedRow", "Wanted", "planned"]
-
 EQUAL, REAPPLY = "equal", "reapply"
 
 

@@ -24,8 +24,6 @@ from conflict.repairing.statements import RepairedRow
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Judged", "Proof", "RowCounts", "Trial", "prove"]
-
 _GCI = 1 << 32  # an epoch has its number in the upper half
 _MOST_ROUNDS = 8  # in which what an epoch brings back has to come to an end
 

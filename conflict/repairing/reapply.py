@@ -18,8 +18,6 @@ from conflict.repairing.fitting import LostChange, Reapplied, RowAgain, Story, U
 from conflict.repairing.newest import ChangeOrder
 from conflict.rules.decision import Cause
 
-__all__ = ["Allowed", "lost_in_history", "reapplied"]
-
 
 def lost_in_history(ended: EndedRun, lost: pa.Table) -> list[LostChange]:
     """Return lost changes as the History has them, in the order in which they committed."""

@@ -19,8 +19,6 @@ from conflict.repairing.sql_values import table_in_sql
 from conflict.repairing.statements import RepairedRow
 from conflict.shown_text import counted, one_line
 
-__all__ = ["SETTINGS", "Numbered", "Script"]
-
 # Backslashes are letters; a value that does not fit is an error; 0 is no next number of AUTO_INCREMENT; dates are as
 # they are stored, and TIMESTAMP is in UTC.
 SETTINGS = (

@@ -25,8 +25,6 @@ from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.json_values import JsonOpaque
 from ndb_formats.types.values import Geometry, Vector
 
-__all__ = ["NotWritableError", "SqlValue", "name_in_sql", "sql_value", "table_in_sql"]
-
 _NULL = "NULL"
 # Texts that stand in quotes; all others are written as bytes.
 _PLAIN = re.compile(r"[A-Za-z0-9 _.,:;@+=()\[\]{}-]*", re.ASCII)

@@ -20,8 +20,6 @@ from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Column
 
-__all__ = ["Payloads", "RepairedRow", "RowTable"]
-
 # Bytes by position in the rows of a History; None is NULL.
 Payloads = Mapping[int, bytes | None]
 

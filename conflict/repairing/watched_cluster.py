@@ -22,8 +22,6 @@ from conflict.results.model import Outcome
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["UserChange", "WatchedCluster"]
-
 
 @attrs.frozen
 class UserChange:

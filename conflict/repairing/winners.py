@@ -18,8 +18,6 @@ from conflict.config.text_file import located, parsed_toml, read_text
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import did_you_mean
 
-__all__ = ["GREATEST", "NEWEST", "REVIEW", "NotDecidedError", "Rule", "rules_of"]
-
 NEWEST, REVIEW = "newest", "review"
 GREATEST = re.compile(r"greatest\((?P<column>.+)\)")
 _FILE = ".toml"

@@ -18,8 +18,6 @@ from conflict.shown_text import counted, listed
 from conflict.telling.bytes_by_type import amount_of_bytes, format_name
 from conflict.telling.value import Table
 
-__all__ = ["cost_column", "cost_headline", "cost_table", "types_usable_with"]
-
 _DAY = 86_400  # seconds
 _TYPES = (2, 3, 6, 7, 8, 9)  # 0 depends on server options, 4 means the same as 6
 _FITS = "ok"

@@ -14,8 +14,6 @@ from conflict.reporting.wording.logs import log_words
 from conflict.telling.bytes_by_type import BYTES_CHART
 from conflict.telling.value import Telling
 
-__all__ = ["joined"]
-
 _CLOSE = 0.02  # of the rows of a log, as a comparison counts them: rows of its last epochs may be missing
 
 

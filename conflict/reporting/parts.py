@@ -12,8 +12,6 @@ import attrs
 
 from conflict.telling.value import Telling
 
-__all__ = ["Bytes", "FunctionFigures", "Headline", "Measured", "Part", "RowCounts", "Topic"]
-
 
 class Measured(IntEnum):
     """Where bytes come from; the greatest of a report are those that its answer is about."""

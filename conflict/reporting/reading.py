@@ -27,8 +27,6 @@ from conflict.result import read_result
 from conflict.whatif.sweeping.sweep import RESULTS, RUNS
 from ndb_formats.stored import Stored
 
-__all__ = ["part_of"]
-
 RUN = "run.json"
 _KNOWN = (
     "a result folder of resolve, repair, compare or sweep, or a file that compare, simulate, sizes or diverge wrote by "

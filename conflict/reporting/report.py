@@ -18,8 +18,6 @@ from conflict.results.files import RESULT
 from conflict.telling.drawing import draw
 from conflict.telling.value import Chart
 
-__all__ = ["figure_count", "write_figures", "write_page"]
-
 
 def write_page(target: Path, title: str, parts: Sequence[Part]) -> None:
     """Write the page of a report; it appears whole."""

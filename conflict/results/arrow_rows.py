@@ -27,8 +27,6 @@ from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.values import Geometry, Value, Vector
 
-__all__ = ["NOT_KNOWN_IN", "arrow_array", "key_values", "row_schema", "rows_to_arrow", "table_of", "with_unknown"]
-
 
 def table_of(columns: Mapping[str, str], key: Iterable[str] = ()) -> Table:
     """

@@ -13,8 +13,6 @@ import attrs
 
 from conflict.shown_text import counted
 
-__all__ = ["CareKind", "LeftToReferenceError", "said_of"]
-
 
 @attrs.frozen
 class _Care:

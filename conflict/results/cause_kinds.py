@@ -10,8 +10,6 @@ import attrs
 
 from conflict.rules.replication_table import Role
 
-__all__ = ["TELLING", "CauseKind", "LikelyCause", "LogFacts", "with_options"]
-
 
 def with_options(shown: str, options: str) -> str:
     """Return what binlogs show, with the causes that fit if there are several."""

@@ -32,24 +32,6 @@ from conflict.results.layout import OUTCOMES, UNDECIDED
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "ALL",
-    "UNITS",
-    "Beside",
-    "Chosen",
-    "Totals",
-    "at_a_glance",
-    "count_conflicts",
-    "deletes_of_gone_rows",
-    "numbered",
-    "read_beside",
-    "read_conflicts",
-    "read_outcomes",
-    "read_refresh_times",
-    "root_outcomes",
-    "totals_of",
-]
-
 Int64 = npt.NDArray[np.int64]
 # What tells a transaction from others in the outcomes of all appliers.
 TRANSACTION = ("applier", "source", "source_epoch", "epoch", "group")

@@ -26,20 +26,6 @@ from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage
 
-__all__ = [
-    "CONTRADICTIONS",
-    "OTHER_VALUES",
-    "ContradictedRow",
-    "Effects",
-    "Images",
-    "ShownImages",
-    "contradicted_marks",
-    "contradicted_rows",
-    "contradictions_path",
-    "kind_text",
-    "marked_text",
-]
-
 
 def contradicted_marks(
     cluster: Cluster, setups: Mapping[str, TableSetup], epochs: Sequence[BinlogEpoch], fitting: FittingMarks

@@ -21,8 +21,6 @@ from conflict.history.grid.schemas import table_of_rows
 from conflict.history.timeline import EpochApply
 from conflict.results.layout import ROW_KEY
 
-__all__ = ["REPEATED", "ChannelMoves", "Cutover", "Repeat", "RowOfEpoch", "moves_of", "repeated_path", "write_repeats"]
-
 # The rows of an epoch that was applied again, and the own epoch of its applier in which it was.
 REPEATED = pa.schema(
     [

@@ -17,20 +17,6 @@ import attrs
 from conflict.results.cause_kinds import TELLING, CauseKind, with_options
 from conflict.shown_text import counted
 
-__all__ = [
-    "Doubt",
-    "alarms_of",
-    "convergence_words",
-    "doubts_from_the_middle",
-    "doubts_of",
-    "goes_on",
-    "is_contradicted",
-    "not_what_happened",
-    "start_words",
-    "stopped_words",
-    "warnings_of",
-]
-
 Document = Mapping[str, Any]
 
 

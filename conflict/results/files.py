@@ -35,19 +35,6 @@ from ndb_formats.schema.value_conversions import NOT_KNOWN, KnownValue
 from ndb_formats.stored import path_of
 from ndb_formats.types.values import Value
 
-__all__ = [
-    "check_target",
-    "contradicted_example",
-    "count_rejected",
-    "read_applied_epochs",
-    "read_rows",
-    "read_rows_in_part",
-    "read_tracked",
-    "refuse_nesting",
-    "rejected_examples",
-    "whole_or_not_at_all",
-]
-
 RESULT = "run.json"  # every result has one
 
 

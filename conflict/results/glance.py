@@ -13,12 +13,11 @@ from typing import Any
 import attrs
 
 from conflict.results.doubts import Doubt, doubts_of
-from conflict.results.telling import RARE, VERDICTS, tell_result
+from conflict.results.telling import RARE, tell_result
+from conflict.results.told_warnings import VERDICTS
 from conflict.telling.html import telling_html
 from conflict.telling.terminal import telling_text
 from conflict.telling.value import Telling
-
-__all__ = ["ResultSummary", "summary_of"]
 
 
 @attrs.frozen

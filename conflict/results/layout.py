@@ -39,42 +39,6 @@ from conflict.history.grid.catalogue import (
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.path_names import table_as_path
 
-__all__ = [
-    "APPLIED_EPOCHS",
-    "BUCKET_PARTS",
-    "DEFAULT_OPTIONS",
-    "EPOCH_APPLY",
-    "OPERATION_ORDER",
-    "OUTCOMES",
-    "OUTCOME_PLACE",
-    "OVERWRITTEN",
-    "OWN_CAUSE",
-    "RESOLVE_AGAIN",
-    "RESULT_FORMAT",
-    "ROW_KEY",
-    "STAGED",
-    "STAGED_EXCEPTIONS",
-    "UNDECIDED",
-    "ResultOptions",
-    "applied_epochs_path",
-    "applied_epochs_table",
-    "catalogue_result",
-    "exceptions_path",
-    "labelled",
-    "outcomes_note",
-    "outcomes_path",
-    "overwritten_path",
-    "refuse_damaged_result",
-    "rows_folder",
-    "rows_in_part_folder",
-    "rows_in_part_path",
-    "rows_path",
-    "staged_exceptions_path",
-    "times_of",
-    "undecided_path",
-    "unlogged_path",
-]
-
 
 @attrs.frozen(kw_only=True)
 class ResultOptions:

@@ -45,24 +45,6 @@ from conflict.rules.decision import Cause, Decision, Verdict, decision_text, out
 from conflict.rules.functions import FunctionSpec
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "CONTRADICTED",
-    "OPEN_DECISIONS",
-    "ClusterLedger",
-    "FinalTable",
-    "LedgerColumn",
-    "LedgerPart",
-    "candidates_of",
-    "has_a_line",
-    "kinds_of",
-    "outcome_places",
-    "outcome_table",
-    "staged_exceptions",
-    "table_figures",
-    "undecided_table",
-    "write_part",
-]
-
 Bool = npt.NDArray[np.bool_]
 Int = npt.NDArray[np.integer]
 Int64 = npt.NDArray[np.int64]

@@ -23,16 +23,6 @@ from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.rules.update_format import fitting_types, may_log
 from ndb_formats.schema.tables import Table
 
-__all__ = [
-    "CauseKind",
-    "LikelyCause",
-    "changed_roles",
-    "declared_types",
-    "facts_of_epochs",
-    "likely_causes",
-    "with_renames",
-]
-
 
 def facts_of_epochs(epochs: list[BinlogEpoch], *, replicates: bool = True, role: Role | None = None) -> LogFacts:
     """Return what a binlog holds, of its epochs; `replicates`: its cluster does so from another one, in that role."""

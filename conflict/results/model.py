@@ -24,22 +24,6 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.value_conversions import KnownValue
 from ndb_formats.types.values import Value
 
-__all__ = [
-    "ClusterResult",
-    "ExceptionsPlace",
-    "LastWrite",
-    "NotKnown",
-    "Outcome",
-    "OutcomePlace",
-    "OverwrittenChange",
-    "Resolution",
-    "Stop",
-    "StopPlace",
-    "StoppedAt",
-    "Undecided",
-    "stop_at_returned",
-]
-
 
 @attrs.frozen
 class Stop:

@@ -20,26 +20,6 @@ from conflict.rules.decision import Cause, Decision
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.values import Value
 
-__all__ = [
-    "Alternative",
-    "JudgedOperation",
-    "OpenEpoch",
-    "OpenPlace",
-    "OpenRow",
-    "OpenSchedule",
-    "PlaceDecision",
-    "PossibleRestart",
-    "RowAnswer",
-    "SkippedChange",
-    "SkippedEpoch",
-    "possible_restarts",
-    "ranges_with_places",
-    "ranges_with_rows",
-    "undecided_at",
-    "undecided_places",
-    "undecided_rows",
-]
-
 Ranges = Mapping[str, Mapping[str, tuple[int, int]]]
 # The applier, what the candidates add to its counters, and the number of the one that was counted.
 Moves = Iterable[tuple[str, Sequence[Iterable[tuple[str, int]]], int]]

@@ -69,18 +69,6 @@ from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Table
 from ndb_formats.schema.value_conversions import KnownValue, NotKnown
 
-__all__ = [
-    "Compared",
-    "KeyTexts",
-    "Recorded",
-    "ReferenceLedger",
-    "exceptions_tables",
-    "place_columns",
-    "write_open",
-    "write_resolution",
-    "write_unlogged",
-]
-
 _OF_ORIGINS = [OUTCOMES.field(name) for name in PLACE]
 _OF_OUTCOMES = [OUTCOMES.field(name) for name in ("source", "refresh", "incoming", "stored", "transaction_id")]
 _OF_OVERWRITTEN = [OVERWRITTEN.field(name) for name in ("epoch", "group", "applied_epoch")]

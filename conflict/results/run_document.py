@@ -33,16 +33,6 @@ from conflict.rules.decision import Verdict
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.findings import LogRemark
 
-__all__ = [
-    "ResolvedRun",
-    "UnderWay",
-    "changes_under_way",
-    "is_same_result",
-    "reading_path",
-    "versions",
-    "with_readings",
-]
-
 
 def reading_path(number: int) -> str:
     """Return the folder of a further reading below the result; the first is the result itself."""

@@ -15,8 +15,6 @@ import attrs
 from conflict.history.restarts import Restart, Stretch
 from conflict.history.run import Run
 
-__all__ = ["ServerCounters", "server_counters"]
-
 Counters = Mapping[str, int]
 _EMPTY: Counters = {}
 

@@ -25,16 +25,6 @@ from conflict.results.open_places import (
 from conflict.rules.counters import COUNTED_AGAIN, add_counters
 from conflict.rules.decision import Verdict
 
-__all__ = [
-    "BucketSummary",
-    "RoundFigures",
-    "RunSummary",
-    "add_summaries",
-    "with_open_rows",
-    "with_open_schedule",
-    "with_tables",
-]
-
 Counts = dict[str, dict[str, dict[str, int]]]
 
 

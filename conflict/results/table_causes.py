@@ -20,8 +20,6 @@ from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import RefusalKind, TableSetup
 from conflict.shown_text import capitalized
 
-__all__ = ["causes_of_tables", "of_mark"]
-
 Setups = Mapping[str, Mapping[str, TableSetup]]
 
 _REFRESHES = (Effect.REFRESHED.name, Effect.REFRESHED_ABSENT.name)

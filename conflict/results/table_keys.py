@@ -22,8 +22,6 @@ from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.column_types import Codec, WireType, codec_of
 from ndb_formats.types.values import Value
 
-__all__ = ["TableKey", "has_moments"]
-
 # The form of servers before MySQL 5.6, which a table keeps that was made there.
 _OLD_MOMENTS = {"time": ColumnCode.TIME, "datetime": ColumnCode.DATETIME, "timestamp": ColumnCode.TIMESTAMP}
 

@@ -21,8 +21,6 @@ from conflict.shown_text import listed
 from ndb_formats.findings import LogRemark
 from ndb_formats.schema.tables import split_full_name
 
-__all__ = ["tables_not_there"]
-
 
 def tables_not_there(run: Run, applied: Mapping[Link, int], sizes: Mapping[str, EpochSizes]) -> Iterator[LogRemark]:
     """

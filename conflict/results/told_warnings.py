@@ -15,8 +15,6 @@ from conflict.rules.exceptions_table import BITS_IN_EXCEPTIONS
 from conflict.rules.table_setup import RefusalKind
 from conflict.shown_text import counted
 
-__all__ = ["VERDICTS", "Document", "Tallies", "tallies_of", "told_warnings"]
-
 VERDICTS = [verdict.name.lower() for verdict in Verdict]
 
 Document = Mapping[str, Any]

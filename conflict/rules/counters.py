@@ -15,25 +15,6 @@ from conflict.rules.decision import Decision, Verdict, is_delete_delete
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "COUNTED_AGAIN",
-    "COUNTERS",
-    "DELETE_DELETE",
-    "REFLECTED_DISCARDED",
-    "REFLECTED_RECEIVED",
-    "REFRESH_RECEIVED",
-    "TRANSACTION_COMMITS",
-    "TRANSACTION_ITERATIONS",
-    "TRANSACTION_REJECTS",
-    "TRANSACTION_ROW_CONFLICTS",
-    "TRANSACTION_ROW_REJECTS",
-    "add_counters",
-    "counts_differ",
-    "moved_counters",
-    "transaction_counters",
-    "zero_counters",
-]
-
 DELETE_DELETE = "Ndb_conflict_epoch_delete_delete_count"
 REFRESH_RECEIVED = "Ndb_conflict_refresh_op_count"
 REFLECTED_RECEIVED = "Ndb_conflict_reflected_op_prepare_count"

@@ -12,33 +12,6 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Column
 
-__all__ = [
-    "APPLIED",
-    "IGNORED",
-    "NOTHING_TOLD",
-    "Cause",
-    "Compared",
-    "Decision",
-    "IncomingOperation",
-    "RowState",
-    "Verdict",
-    "came_back_words",
-    "decision_of",
-    "decision_text",
-    "explain",
-    "extreme_values",
-    "in_node_order",
-    "is_delete_delete",
-    "next_value",
-    "operation_word",
-    "outcome_bit",
-    "reason_words",
-    "stored_precision",
-    "unwritten_value",
-    "value_words",
-]
-
-
 _LOW_WORD = 0xFFFFFFFF
 _SIGN = 1 << 63
 

@@ -33,19 +33,6 @@ from ndb_formats.schema.default_values import default_value, implied_value
 from ndb_formats.schema.tables import Column, Schema, Table
 from ndb_formats.types.values import ABSENT, MaybeValue, Value
 
-__all__ = [
-    "BITS_IN_EXCEPTIONS",
-    "READ_ROW",
-    "UNKNOWN_TRANSACTION_ID",
-    "ColumnRole",
-    "ConflictRecord",
-    "ExceptionsTable",
-    "RoleKind",
-    "cause_name",
-    "find_exceptions_table",
-    "number_value",
-]
-
 _FIXED = 4
 _UNSIGNED, _BIG_UNSIGNED = 8, 10
 _FIXED_TYPES = [_UNSIGNED, _UNSIGNED, _BIG_UNSIGNED, _UNSIGNED]

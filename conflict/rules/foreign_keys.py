@@ -14,8 +14,6 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Column, ForeignKey, Table
 
-__all__ = ["KeyLink", "linked_tables", "links_of", "links_on"]
-
 
 @attrs.frozen
 class KeyLink:

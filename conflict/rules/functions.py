@@ -35,25 +35,6 @@ from ndb_formats.cursor import whole_number
 from ndb_formats.errors import did_you_mean
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "DEFAULT_GCI_BITS",
-    "FUNCTIONS",
-    "MAX_GCI_BITS",
-    "OF_POLICIES",
-    "PARSE_ERROR",
-    "Argument",
-    "Cell",
-    "ConflictFunction",
-    "FunctionSpec",
-    "Image",
-    "UnreadableFunctionError",
-    "judge",
-    "parse_conflict_function",
-    "reads_before",
-    "typed_function",
-    "what_was_meant",
-]
-
 DEFAULT_GCI_BITS = 6
 
 PythonRule = Callable[[RowState, IncomingOperation], Decision]

@@ -16,8 +16,6 @@ import attrs
 from conflict.rules.decision import Cause, Verdict, is_delete_delete
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["GONE", "HIDDEN", "OVERWRITTEN", "THERE", "WRITTEN", "Parts", "RowWrite", "loses", "overwrite", "write"]
-
 Change = TypeVar("Change", bound=Hashable)
 THERE, GONE = -1, -2  # parts of a row that are no columns: that it is there, that it is gone
 

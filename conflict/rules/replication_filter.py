@@ -17,8 +17,6 @@ import attrs
 
 from conflict.errors import ConfigurationError
 
-__all__ = ["FILTER_OPTIONS", "ReplicationFilter", "channels_of", "options_of"]
-
 
 @attrs.frozen
 class ReplicationFilter:

@@ -20,14 +20,6 @@ import attrs
 
 from conflict.errors import ConfigurationError
 
-__all__ = [
-    "AmbiguousMatch",
-    "ReplicationRow",
-    "Role",
-    "best_match",
-    "rows_without_table",
-]
-
 
 class Role(StrEnum):
     """``ndb_applier_conflict_role`` of a cluster, which the functions with roles depend on."""

@@ -17,17 +17,6 @@ import attrs
 
 from conflict.errors import ConfigurationError
 
-__all__ = [
-    "MANUAL_NAMES",
-    "VARIABLES",
-    "VARIABLE_OF",
-    "Effect",
-    "Release",
-    "ServerVariable",
-    "is_release",
-    "parse_release",
-]
-
 Release = tuple[int, int, int]
 _RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-.*)?")
 

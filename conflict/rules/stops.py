@@ -18,17 +18,6 @@ from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "ROLE_VARIABLE",
-    "Misfit",
-    "ServerStop",
-    "StopError",
-    "StopFacts",
-    "active_function",
-    "first_stop",
-    "stop_facts",
-]
-
 ROLE_VARIABLE = "ndb_applier_conflict_role"
 
 

@@ -27,8 +27,6 @@ from ndb_formats.rules.replica.conversions import TypeConversion
 from ndb_formats.rules.update_format import ServerOptions, UpdateFormat, effective_format
 from ndb_formats.schema.tables import Column, Schema, Table
 
-__all__ = ["Refusal", "RefusalKind", "TableSetup", "is_exceptions_table", "refusal_of", "refusal_of_column", "set_up"]
-
 CANT_CREATE_TABLE = 1005
 CONFLICT_FN_PARSE_ERROR = 1626
 BAD_SCHEMA = "Bad schema for mysql.ndb_replication table. Message: "  # of server warning 1625

@@ -33,8 +33,6 @@ from conflict.rules.functions import COMPARING, FUNCTIONS, OF_POLICIES, Cell, Fu
 from ndb_formats.errors import did_you_mean
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["ENTRY_POINTS", "add_functions", "load_functions", "policies_of_tables", "python_function"]
-
 ENTRY_POINTS = "ndb_conflict.functions"
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
 _LARGEST = 2**64 - 1

@@ -45,20 +45,6 @@ from conflict.runs.rows_by_reference import resolve_left_open
 from conflict.runs.runner import Shared
 from conflict.runs.touched_rows import TouchedRows, rows_of_keys
 
-__all__ = [
-    "BucketTask",
-    "ResolvedBucket",
-    "compare_bucket",
-    "decided",
-    "find_careful_stops",
-    "find_linked_states",
-    "find_touched_transactions",
-    "find_unique_states",
-    "read_careful_rows",
-    "resolve_bucket",
-    "run_round",
-]
-
 
 @attrs.frozen
 class BucketTask:

@@ -33,8 +33,6 @@ from conflict.runs.rows_by_reference import (
 )
 from conflict.runs.touched_rows import TouchedRows, keyless_images, read_keyless, transactions_of_equal_rows
 
-__all__ = ["CarefulPart", "careful_findings", "careful_stops", "read_careful", "resolve_careful"]
-
 
 @attrs.frozen(eq=False)
 class CarefulPart:

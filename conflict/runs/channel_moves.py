@@ -23,8 +23,6 @@ from conflict.runs.runner import Runner
 from conflict.runs.touched_rows import change_of
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["find_moves"]
-
 _Row = tuple[int, int, RowOfEpoch]  # epoch, ordinal, and the row
 
 

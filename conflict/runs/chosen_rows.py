@@ -42,8 +42,6 @@ from conflict.runs.rows_by_reference import PosedRows, posed_rows
 from conflict.runs.runner import in_threads
 from conflict.runs.touched_rows import TouchedRows, rows_of_keys
 
-__all__ = ["Choice", "replay_chosen"]
-
 _READING = "reading rows that differ"
 
 

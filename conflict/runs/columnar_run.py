@@ -50,8 +50,6 @@ from conflict.runs.touched_rows import changes_older_keyless_rows
 from conflict.shown_text import listed
 from ndb_formats.schema.row_keys import refuse_inexact_keys
 
-__all__ = ["clear_result", "finished_history", "needs_reference", "refuse_python_rules", "run_columnar", "settle_run"]
-
 
 def run_columnar(
     workplace: Callable[[], tuple[Runner, Folder]],

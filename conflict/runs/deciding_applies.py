@@ -17,8 +17,6 @@ from conflict.history.scheduling.schedule_columns import ScheduleColumns, among,
 from conflict.history.timeline import EpochApply, Transaction
 from conflict.runs.row_spans import with_those_before
 
-__all__ = ["DecidingApplies", "Schedule", "deciding_numbers"]
-
 Schedule = Mapping[str, ScheduleColumns]
 
 

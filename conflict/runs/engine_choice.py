@@ -19,7 +19,6 @@ from conflict.surroundings import free_memory
 if TYPE_CHECKING:
     from conflict.config.configuration import Configuration
 
-__all__ = ["EngineChoice", "choose_engine", "local_memory", "spark_asked_for"]
 
 # Each shows where the user wants Spark to run: spark-submit started this process, a Spark Connect server is named, or
 # arguments or a folder of configuration are given.

@@ -16,8 +16,6 @@ from conflict.engine.kernels.arrays import Int64
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.runner import Runner
 
-__all__ = ["with_respelled"]
-
 
 def with_respelled(runner: Runner, run: ResolveRun, progress: StageProgress) -> ResolveRun:
     """

@@ -27,8 +27,6 @@ from conflict.runs.resolve_run import LogPart
 from conflict.runs.runner import Runner
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["find_unlogged", "followed"]
-
 ReadPart = tuple[LogPart, pa.Table, Manifest]
 
 

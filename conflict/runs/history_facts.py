@@ -19,15 +19,6 @@ from conflict.results.cause_kinds import LikelyCause, LogFacts
 from conflict.results.table_causes import of_mark
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "facts_of_history",
-    "images_of_history",
-    "lacks_something",
-    "marked_otherwise",
-    "roles_change",
-    "traced_clusters",
-]
-
 
 def images_of_history(manifest: Manifest) -> dict[str, dict[str, set[str]]]:
     """Return which columns the images of each cluster's own changes carry, by table."""

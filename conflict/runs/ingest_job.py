@@ -61,8 +61,6 @@ from ndb_formats.columnar.log_scan import remarks_on
 from ndb_formats.errors import FormatError
 from ndb_formats.findings import LogRemark
 
-__all__ = ["Ingested", "ingest"]
-
 
 @attrs.frozen
 class Ingested:

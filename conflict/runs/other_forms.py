@@ -23,8 +23,6 @@ from conflict.rules.table_setup import TableSetup
 from conflict.runs.resolve_run import ResolveRun
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["meets_another_form"]
-
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 

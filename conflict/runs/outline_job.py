@@ -13,8 +13,6 @@ from conflict.runs.runner import Runner
 from ndb_formats.columnar.file_outline import FileOutline, outline_of
 from ndb_formats.stored import reading
 
-__all__ = ["outlines_by_tasks"]
-
 
 def outlines_by_tasks(runner: Runner, progress: StageProgress, files: Sequence[Path]) -> list[FileOutline]:
     """Return the outline of each file; of one on object storage up to the size that it has for this process."""

@@ -59,8 +59,6 @@ from conflict.rules.table_setup import TableSetup
 from conflict.runs.runner import DEFAULTS, ResolveOptions
 from ndb_formats.schema.row_keys import refuse_inexact_keys
 
-__all__ = ["Replayed", "place_in_memory", "replay_in_memory", "resolve_settled", "run_in_memory", "run_reference"]
-
 
 def run_reference(
     run: Run,

@@ -61,8 +61,6 @@ from conflict.runs.resolve_stages import Resolved, ResolveJob
 from conflict.runs.runner import Runner
 from conflict.runs.settling import Examined, Settling, layouts_of
 
-__all__ = ["SettledHistory", "count_transactions", "resolve_history", "run_of_part", "settle_history"]
-
 
 def resolve_history(
     runner: Runner,

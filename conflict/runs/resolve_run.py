@@ -40,8 +40,6 @@ from conflict.history.scheduling.start import (
 from conflict.history.timeline import Timeline
 from conflict.results.layout import ResultOptions
 
-__all__ = ["WHOLE", "LogPart", "ReadPart", "ResolveRun", "part_of_log"]
-
 
 @attrs.frozen
 class LogPart:

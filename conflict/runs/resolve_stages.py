@@ -48,8 +48,6 @@ from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.runner import Runner, Shared, in_threads
 from conflict.runs.touched_rows import TouchedRows
 
-__all__ = ["LINK_ACTS", "ResolveJob", "Resolved", "earliest_stops"]
-
 LINK_ACTS = "a foreign key refuses a change or makes one of its own"
 Task = TypeVar("Task")
 Result = TypeVar("Result")

@@ -28,17 +28,6 @@ from conflict.history.timeline import END, EpochApply, Position
 from conflict.runs.row_times import FIRST, LAST, RowTimes, epochs_before, last_before, next_epoch
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "Spans",
-    "WantedRows",
-    "joined_spans",
-    "last_change",
-    "rows_in_spans",
-    "rows_looked_at",
-    "spans_of",
-    "with_those_before",
-]
-
 
 @attrs.frozen(eq=False)
 class WantedRows:

@@ -10,8 +10,6 @@ import numpy as np
 
 from conflict.engine.kernels.arrays import Int32, Int64, UInt64
 
-__all__ = ["FIRST", "LAST", "RowTimes", "epochs_before", "last_before", "next_epoch"]
-
 FIRST, LAST = np.uint64(0), np.uint64(2**64 - 1)
 
 

@@ -47,18 +47,6 @@ from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.touched_rows import NOWHERE, TouchedRows, rows_of_keys, touched_history
 from ndb_formats.events.row_image import RowImage
 
-__all__ = [
-    "Decided",
-    "PosedRows",
-    "decide_by_reference",
-    "order_in_epoch",
-    "ordinals_by_side",
-    "places_of",
-    "posed_rows",
-    "resolve_left_open",
-    "write_decided",
-]
-
 Setups = dict[str, dict[str, TableSetup]]
 AnyOutcome = TypeVar("AnyOutcome", Outcome, OutcomePlace)
 # These count transactions, not rows; the driver does.

@@ -28,8 +28,6 @@ from conflict.shown_text import listed
 from ndb_formats.columnar.file_outline import outlines_of
 from ndb_formats.stored import digest_of_ends, is_address, path_of
 
-__all__ = ["configuration_of", "inputs_document", "run_file_of", "run_of", "run_of_result"]
-
 
 def run_of(run_file: RunFile, history: Folder | None = None, make: OutlinesOf = outlines_of) -> Run:
     """

@@ -31,17 +31,6 @@ from conflict.history.grid.folder import Folder
 from conflict.results.layout import ResultOptions
 from ndb_formats.columnar.kernel_mode import are_interpreted
 
-__all__ = [
-    "DEFAULTS",
-    "Progress",
-    "ResolveOptions",
-    "Runner",
-    "Shared",
-    "in_process",
-    "in_threads",
-    "process_runner",
-]
-
 
 @attrs.frozen(kw_only=True)
 class ResolveOptions(ResultOptions):

@@ -31,8 +31,6 @@ from conflict.runs.resolve_job import run_of_part
 from conflict.runs.resolve_run import ResolveRun, part_of_log
 from conflict.runs.runner import DEFAULTS, in_process
 
-__all__ = ["SETTLED", "settle_by_reference"]
-
 # Why a run is left to the reference engine whose schedule is as any other.
 SETTLED = frozenset(
     (

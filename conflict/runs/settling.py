@@ -45,8 +45,6 @@ from conflict.runs.touched_rows import (
 )
 from ndb_formats.events.row_image import RowLayout
 
-__all__ = ["Examined", "Settling", "layouts_of"]
-
 # So many rows that may be open are looked at, and so many row changes of epochs that are looked at with all their rows:
 # each is tried by the reference engine.
 MAX_OPEN_ROWS, MAX_OPEN_CHANGES = 300_000, 30_000

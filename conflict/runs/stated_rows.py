@@ -24,8 +24,6 @@ from conflict.runs.row_spans import Spans, WantedRows, joined_spans, last_change
 from conflict.runs.touched_rows import TouchedRows, TouchedTask, rows_of_bucket
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["StatedRows", "read_stated", "states_tell"]
-
 REFRESHES = (Effect.REFRESHED, Effect.REFRESHED_ABSENT)
 
 

@@ -20,8 +20,6 @@ from conflict.engine.kernels.arrays import Bool, Int32, Int64, UInt64
 from conflict.runs.row_spans import WantedRows
 from conflict.runs.row_times import last_before, next_epoch
 
-__all__ = ["FEW", "rows_that_tell"]
-
 # So many rows of each bucket are looked at first of an epoch that may not have been applied.
 FEW = 32
 _UNCHANGED, _CHANGED = 1, 2

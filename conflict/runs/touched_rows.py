@@ -42,21 +42,6 @@ from ndb_formats.events.row_image import RowImage, RowLayout, take_image
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.events.table_map import bits
 
-__all__ = [
-    "NOWHERE",
-    "TouchedRows",
-    "TouchedTask",
-    "change_of",
-    "changes_older_keyless_rows",
-    "keyless_images",
-    "read_keyless",
-    "read_touched",
-    "rows_of_bucket",
-    "rows_of_keys",
-    "touched_history",
-    "transactions_of_equal_rows",
-]
-
 # Represents the effects on other rows: a binlog that shows nothing at all says less than one that shows others.
 NOWHERE: Position = (0, -1)
 

@@ -27,8 +27,6 @@ from conflict.config.text_file import read_text
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import did_you_mean
 
-__all__ = ["ServerAddress", "TlsMode", "addresses_of"]
-
 PORT = 3306
 _SCHEME = "mysql"
 _GIVEN = re.compile(r"(?:(?P<cluster>[^=:/]*)=)?(?P<address>.*)", re.DOTALL)

@@ -25,7 +25,6 @@ from conflict.servers.addresses import ServerAddress
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["Cell", "DeniedError", "Row", "RunningServer", "UnknownError", "connected", "with_password"]
 
 Cell = str | bytes | None
 Row = Mapping[str, Cell]

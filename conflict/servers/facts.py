@@ -28,8 +28,6 @@ from conflict.errors import ConfigurationError
 from conflict.rules.replication_filter import FILTER_OPTIONS
 from conflict.servers.connection import Cell, Row, RunningServer, UnknownError
 
-__all__ = ["ServerFacts", "facts_of", "quoted_name", "without_auto_increment"]
-
 _CLIENT, _ALL = "REPLICATION CLIENT ON *.*", "SELECT ON {}.*"
 _REPLICATION = "mysql.ndb_replication"
 _ROWS = "SELECT * FROM mysql.ndb_replication"

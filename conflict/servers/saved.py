@@ -35,8 +35,6 @@ from conflict.servers.connection import Cell, Row, connected, with_password
 from conflict.servers.facts import ServerFacts, facts_of, quoted_name, without_auto_increment
 from conflict.shown_text import counted, one_line
 
-__all__ = ["RUN_FILE", "SavedServers", "batch_text", "read_servers"]
-
 RUN_FILE = "run.toml"
 _VARIABLES, _STATUS, _CHANNELS = "variables.txt", "status.txt", "replica_status.txt"
 _SCHEMA, _ROWS = "schema.sql", "ndb_replication.tsv"

@@ -36,8 +36,6 @@ from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.schema.tables import Schema
 from ndb_formats.stored import path_of
 
-__all__ = ["KNOWN", "BinlogOptions", "read_options"]
-
 _NAMES = (
     *("path", "table", "columns", "temporals", "envelope", "tables"),
     *("startEpoch", "endEpoch", "startTime", "endTime", "schema", "remarks", "mode", "badRecordsPath"),

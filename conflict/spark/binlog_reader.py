@@ -38,8 +38,6 @@ from ndb_formats.row_reader import read_rows
 from ndb_formats.schema.tables import Schema
 from ndb_formats.stored import path_of, reading
 
-__all__ = ["BinlogReader", "EnvelopeReader", "Piece", "Plan", "TableReader"]
-
 IMAGES = frozenset({"before", "after"})
 _BATCH_ROWS = 1 << 14
 _MAX_EPOCH = 2**64 - 1

@@ -32,8 +32,6 @@ from ndb_formats.columnar.settled import settled_positions
 from ndb_formats.columnar.stretches import Stretch, Stretches
 from ndb_formats.errors import CutFileError
 
-__all__ = ["BinlogStream"]
-
 Offset = dict[str, dict[str, Any]]
 
 

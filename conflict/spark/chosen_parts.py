@@ -25,8 +25,6 @@ from ndb_formats.events.rows_event import ROWS_EVENTS
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import UNREAD_ROW_EVENTS
 
-__all__ = ["ChosenParts", "chosen_parts", "in_time"]
-
 _Bools = npt.NDArray[np.bool_]
 _LAST_EPOCH, _LAST_SECOND = 2**64 - 1, 2**32 - 1
 _ROWS = np.array(sorted({*ROWS_EVENTS, *UNREAD_ROW_EVENTS}), np.uint8)

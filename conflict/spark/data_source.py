@@ -41,8 +41,6 @@ from conflict.spark.envelope import envelope_schema
 from ndb_formats.columnar.records import RECORDS
 from ndb_formats.stored import is_address, path_of
 
-__all__ = ["NdbBinlogDataSource", "register"]
-
 _WIDER = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),

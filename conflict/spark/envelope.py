@@ -12,8 +12,6 @@ from collections.abc import Collection
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["envelope_schema", "enveloped", "facts_of"]
-
 _COLUMNS = ("op", "before", "before_columns", "after", "after_columns", "after_diffs", "source", "ts_ms")
 _MADE = ("op", "source", "ts_ms")
 _FACTS = ("file", "position", "payload_position", "row", "timestamp", "server_id", "gtid", "committed", "operation")

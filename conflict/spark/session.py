@@ -19,8 +19,6 @@ from conflict.history.grid.attempts import Seen
 from conflict.history.grid.folder import Folder
 from conflict.spark.spark_runner import context_of, runs_here, spark_runner
 
-__all__ = ["check_shared", "spark_session"]
-
 _NAME = "ndb-conflict"
 _ATTEMPTS = 4  # of a task whose worker dies, as Spark has it on a cluster
 _LOOKS = 8  # tasks that look at the folders first; all later ones look, too

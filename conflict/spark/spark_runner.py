@@ -25,8 +25,6 @@ from conflict.history.grid.attempts import Seen, Stage, Written, publish
 from conflict.history.grid.folder import Folder
 from conflict.runs.runner import Progress, Runner
 
-__all__ = ["context_of", "runs_here", "spark_runner"]
-
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 _POLL_SECONDS = 0.5  # each question costs the JVM a hundredth of a second

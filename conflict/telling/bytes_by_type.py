@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from conflict.telling.value import Chart, Form
 
-__all__ = ["BYTES_CHART", "amount_of_bytes", "bytes_chart", "format_name"]
-
 BYTES_CHART = "bytes-by-format"  # the name of the chart among the figures
 
 _KILO = 1000

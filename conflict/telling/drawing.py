@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-__all__ = ["INK", "NARROW", "PAPER", "SERIES", "THEME", "WIDE", "check_chart_file", "draw", "svg_of"]
 
 INK, FAINT, PAPER = "#24292f", "#d0d7de", "#ffffff"
 # Colours that people who do not see all of them tell apart, and that stay apart in grey.

@@ -16,8 +16,6 @@ from conflict.shown_text import one_line, printable
 from conflict.telling.drawing import NARROW, WIDE, svg_of
 from conflict.telling.value import Chart, Entry, Listing, Table, Telling, is_number, shown, tone_of
 
-__all__ = ["Html", "element", "escaped", "figure", "joined", "listing_html", "sentence", "table_html", "telling_html"]
-
 _UNIT = re.compile(r"(\d) (%|ms\b|s\b|[kMGT]B\b)")
 _CODE = re.compile("`([^`]+)`")
 _SHORT = 28  # characters that stay on one line of a table

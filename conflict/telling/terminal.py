@@ -23,8 +23,6 @@ from conflict.shown_text import one_line, printable
 from conflict.telling import value
 from conflict.telling.value import Entry, Listing, Telling, Tone, tone_of
 
-__all__ = ["print_table", "print_telling", "table_of", "telling_text"]
-
 _LEAST_NAME = 8  # a name folds to no fewer characters than these
 # Between a median and its extremes, and after the hyphen of a range.
 _EXTREMES = re.compile(r" (?=\([^()]* to [^()]*\)$)|(?<=[\dkMG%]-)(?=\d)")

@@ -16,8 +16,6 @@ import attrs
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Chart", "Entry", "Form", "Listing", "Table", "Telling", "Tone", "Toned", "is_number", "shown", "tone_of"]
-
 
 class Form(Enum):
     """How a chart shows its data."""

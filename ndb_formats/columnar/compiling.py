@@ -25,8 +25,6 @@ from typing import Any, ClassVar
 
 from ndb_formats.columnar.kernel_mode import Mode, numba_is_used, pays_to_wait
 
-__all__ = ["compile_beside"]
-
 _COMMAND = "from ndb_formats.columnar.compiling import compile_what_is_wanted as run; run()"
 _SECONDS_BETWEEN_LOOKS = 0.1
 

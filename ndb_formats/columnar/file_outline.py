@@ -23,9 +23,6 @@ from ndb_formats.constants import TRANSACTION_STARTS
 from ndb_formats.errors import FormatError
 from ndb_formats.stored import digest_of_ends, path_of
 
-__all__ = ["FileOutline", "items_of_log", "outline_of", "outlines_of"]
-
-
 _MOST_KEPT = 1 << 20  # bytes of events: a log can have very many statements
 
 

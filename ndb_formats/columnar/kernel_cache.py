@@ -14,8 +14,6 @@ from typing import Any
 
 from ndb_formats.compiled_cache import KernelFiles
 
-__all__ = ["KernelCache"]
-
 
 class KernelCache:
     """A cache as numba's dispatchers use one."""

@@ -20,8 +20,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["stamp_of"]
-
 _PLAIN = (int, float, complex, str, bytes, type(None), type(...), Enum, np.dtype)
 
 

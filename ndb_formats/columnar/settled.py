@@ -15,8 +15,6 @@ from ndb_formats.constants import TRANSACTION_STARTS, EventType
 from ndb_formats.events.header import decode_format_description
 from ndb_formats.events.query_event import decode_query, query_body_of
 
-__all__ = ["settled_positions"]
-
 # What ends a transaction, is one, or belongs to none.
 _ENDS = (
     EventType.XID_EVENT,

@@ -17,19 +17,6 @@ from conflict.rules.replication_table import Role
 from conflict.rules.stops import ROLE_VARIABLE
 from ndb_formats.cursor import whole_number
 
-__all__ = [
-    "applying",
-    "commit_order",
-    "generated_keys",
-    "idle_workers",
-    "kept_relay_logs",
-    "letter_case",
-    "roles_without_use",
-    "server_ids",
-    "skipped_epochs",
-    "workers_of",
-]
-
 _NDB, _WORKERS = "mysql-cluster-options-variables", "mysql-cluster-replication-mta"
 _SEVERAL_WORKERS = (8, 0, 33)  # the first release in which NDB supports them
 _KEYS = ("auto_increment_increment", "auto_increment_offset")

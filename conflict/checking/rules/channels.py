@@ -12,8 +12,6 @@ from conflict.checking.findings import Code, Finding, Fix, TablePlace, set_varia
 from conflict.checking.rules.kept_logs import NOT_SERVED
 from conflict.checking.subject import Subject
 
-__all__ = ["delayed_appliers", "missing_channels", "refused_changes", "standing_channels"]
-
 _STATUS = "show-replica-status"
 _READ_ONLY = ("super_read_only", "read_only")  # the first one turns on the second
 

@@ -13,8 +13,6 @@ from itertools import permutations
 from conflict.checking.findings import Code, Finding, Fix, TablePlace
 from conflict.checking.subject import Subject
 
-__all__ = ["clocks_differ"]
-
 _SECOND = 1_000_000
 _LEAST = _SECOND  # what matters to nobody is not found
 _PAGE = "mysql-cluster-replication-conflict-resolution"

@@ -22,8 +22,6 @@ from conflict.rules.server_variables import VARIABLE_OF
 from conflict.shown_text import counted
 from ndb_formats.cursor import whole_number
 
-__all__ = ["large_epochs", "too_large_epochs"]
-
 _CACHE, _OLDER_CACHE, _LIMIT = "ndb_log_cache_size", "binlog_cache_size", "max_binlog_cache_size"
 _UNITS = "KMGTPE"
 _LATEST = (9, 99, 99)

@@ -24,8 +24,6 @@ from conflict.rules.replication_filter import FILTER_OPTIONS
 from conflict.shown_text import listed
 from ndb_formats.constants import APPLY_STATUS
 
-__all__ = ["apply_status", "default_databases", "functions_filtered", "lists_of_names", "one_way", "renamed_databases"]
-
 _ISSUES, _DATABASES, _REPLICA = (
     "mysql-cluster-replication-issues",
     "replication-rules-db-options",

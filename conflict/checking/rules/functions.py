@@ -20,16 +20,6 @@ from conflict.rules.replication_table import Role
 from conflict.rules.stops import ServerStop
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "different_functions",
-    "epoch_facts",
-    "more_than_two_clusters",
-    "one_sided_functions",
-    "reasons",
-    "refreshed_deletes",
-    "resolve_columns",
-]
-
 _FULL = 7  # every image has all columns, so every function can judge every change
 _OF_TABLES = CREATION | {Code.NO_KEY, Code.UNIQUE_KEYS, Code.FOREIGN_KEYS}  # also without a function
 _OF_PAIRS = {Code.NO_ROLE, Code.ROLE_PASS, Code.SAME_ROLES, Code.BOTH_PRIMARY, Code.NO_REFRESH}

@@ -14,15 +14,6 @@ from conflict.checking.subject import Subject
 from conflict.config.configuration import ClusterConfiguration
 from ndb_formats.cursor import whole_number
 
-__all__ = [
-    "NOT_SERVED",
-    "horizon",
-    "never_purged",
-    "purged_before_read",
-    "purged_early",
-    "sources_that_do_not_serve",
-]
-
 _LOG = "replication-options-binary-log"
 _AUTOMATIC, _SECONDS, _DAYS = "binlog_expire_logs_auto_purge", "binlog_expire_logs_seconds", "expire_logs_days"
 _DAY, _DEFAULT = 86_400, "2592000"

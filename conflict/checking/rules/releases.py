@@ -16,8 +16,6 @@ from conflict.checking.subject import PlacedTable, Subject
 from conflict.rules.server_variables import VARIABLE_OF, Release
 from ndb_formats.rules.update_format import changing_key_columns
 
-__all__ = ["RELEASES", "ReleaseRule", "lacking_in_release", "not_recorded"]
-
 RECORDED = (9, 7)  # the line of releases whose conflicts were recorded
 
 _MANUAL, _ORACLE = "https://dev.mysql.com/doc/refman/8.0/en/", "https://docs.oracle.com/cd/E17952_01/"

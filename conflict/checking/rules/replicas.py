@@ -17,8 +17,6 @@ from ndb_formats.rules.images import Logging
 from ndb_formats.rules.replica.check import ReplicaSettings, check_replica, check_table
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["ReplicaReport", "check_schemas", "different_definitions", "missing_tables"]
-
 _MISSING = REPLICA_CODES["NDB-R001"]
 _NO_KEY = {"NDB-R042", "NDB-R043"}  # NDB-E040 says it
 

@@ -18,17 +18,6 @@ from conflict.rules.replication_table import Role
 from conflict.rules.stops import ServerStop
 from ndb_formats.rules.update_format import switch
 
-__all__ = [
-    "compressed_epochs",
-    "few_gci_bits",
-    "no_applied_epochs",
-    "no_binlog",
-    "no_replica_updates",
-    "row_slices",
-    "unknown_variables",
-    "useless_reads",
-]
-
 _IDS, _STATUS, _UPDATES = "ndb_log_transaction_id", "ndb_log_apply_status", "log_replica_updates"
 _READS, _BINLOG = "ndb_log_exclusive_reads", ("log_bin", "ndb_log_bin")
 # Started with the first one, a server turns on the second, which alone decides on epochs.

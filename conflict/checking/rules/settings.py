@@ -30,8 +30,6 @@ from conflict.config.configuration import ClusterConfiguration
 from conflict.rules.replication_filter import FILTER_OPTIONS
 from conflict.rules.server_variables import MANUAL_NAMES, VARIABLE_OF
 
-__all__ = ["SETTINGS", "Setting", "Side", "codes_of", "single_settings", "unknown_names"]
-
 _REPLICA, _LOG = "replication-options-replica", "replication-options-binary-log"
 _NDB, _ISSUES = "mysql-cluster-options-variables", "mysql-cluster-replication-issues"
 _WORKERS = "mysql-cluster-replication-mta"

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from conflict.checking.findings import Code, Finding, Fix, TablePlace
 from conflict.checking.subject import Subject
 
-__all__ = ["different_nodes", "without_ndb"]
-
 # What decides which changes a log holds, and how. Slices of the rows are meant to differ.
 _OF_LOGS = (
     "binlog_do_db",

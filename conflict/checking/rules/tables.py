@@ -35,23 +35,6 @@ from conflict.rules.table_setup import Refusal, RefusalKind, is_exceptions_table
 from ndb_formats.rules.update_format import BINLOG_TYPES, is_of_other_engine
 from ndb_formats.schema.tables import Column, Schema
 
-__all__ = [
-    "ambiguous_rows",
-    "keyless_exceptions",
-    "keys",
-    "lower_case_exceptions",
-    "malformed_exceptions",
-    "missing_exceptions",
-    "other_engines",
-    "refused_tables",
-    "rows_for_other_servers",
-    "rows_without_table",
-    "tables_without_function",
-    "unknown_types",
-    "unlogged_tables",
-    "useless_exceptions",
-]
-
 _MALFORMED = "wrong definition"
 _FULL = 7  # the binlog type that logs all columns of both images
 _LIKE_UNKNOWN = 2

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import conflict.operations
 from conflict.cli.common import compilation_is_said, console
 from conflict.cli.from_functions import Call, command_of
-from conflict.cli.outputs import JsonOption, check_output, refuse_same_output, write_json
+from conflict.cli.outputs import JsonOption, write_json
 from conflict.cli.refusals import ExitCode, exit_with
+from conflict.decoding.staging import check_output, refuse_same_output
 
 if TYPE_CHECKING:
     from conflict.cutover.channels import MovedChannels
-
-__all__ = ["channel"]
 
 
 @command_of(conflict.operations.channel)

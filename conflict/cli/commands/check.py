@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 import conflict.library
 from conflict.cli.common import console, progress_bars, say
 from conflict.cli.from_functions import Call, command_of
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.outputs import ForceOption, JsonOption, write_json
 from conflict.cli.refusals import code_of_findings, exit_with
 from conflict.cli.sources import additions_of_call
 from conflict.config.arguments import AskedServers
+from conflict.decoding.staging import check_output
 from conflict.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from conflict.checking.check import Report
-
-__all__ = ["check"]
 
 
 @command_of(conflict.library.check)

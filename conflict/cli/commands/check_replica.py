@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from conflict.cli.common import console
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.outputs import ForceOption, JsonOption, write_json
 from conflict.cli.refusals import code_of_findings, exit_with
+from conflict.decoding.staging import check_output
 from ndb_formats.constants import DEFAULT_CHARSET
 
 if TYPE_CHECKING:
     from ndb_formats.rules.replica.check import ReplicaSettings
     from ndb_formats.schema.tables import Schema
 
-__all__ = ["check_replica"]
 
 SchemaArgument = Annotated[Path, typer.Argument(help="CREATE TABLE statements.", exists=True, dir_okay=False)]
 

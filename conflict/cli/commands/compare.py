@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import conflict.library
 from conflict.cli.common import console, progress_bars
 from conflict.cli.from_functions import Call, command_of
-from conflict.cli.outputs import JsonOption, check_output, refuse_same_output, write_json
+from conflict.cli.outputs import JsonOption, write_json
 from conflict.cli.refusals import ExitCode, exit_with
 from conflict.cli.sources import load_run_of
+from conflict.decoding.staging import check_output, refuse_same_output
 
 if TYPE_CHECKING:
     from conflict.whatif.comparing.comparison import Comparison
-
-__all__ = ["compare"]
 
 
 @command_of(conflict.library.compare)

@@ -13,12 +13,11 @@ import typer
 import conflict.studies
 from conflict.cli.common import console
 from conflict.cli.from_functions import Call, command_of
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.outputs import ForceOption, JsonOption, write_json
 from conflict.cli.refusals import ExitCode, exit_with
 from conflict.config.option_values import By
+from conflict.decoding.staging import check_output
 from conflict.studies import CountedConflicts
-
-__all__ = ["conflicts"]
 
 _AT_A_GLANCE, _IN_DETAIL = 5, 20  # rows of a table
 

@@ -12,10 +12,9 @@ from typing import Annotated
 import typer
 
 from conflict.cli.common import console, progress_bars
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.outputs import ForceOption, JsonOption, write_json
 from conflict.cli.refusals import ExitCode
-
-__all__ = ["conformance"]
+from conflict.decoding.staging import check_output
 
 
 class Engine(StrEnum):

@@ -16,9 +16,9 @@ import typer
 from rich.markup import escape
 
 import conflict.binlogs
-from conflict.cli.common import UnpackedOption, allow_unpacked, messages, progress_bars, warn_of
+from conflict.cli.common import UnpackedOption, allow_unpacked, progress_bars, warn_of
 from conflict.cli.from_functions import options_of
-from conflict.cli.refusals import ExitCode
+from conflict.cli.refusals import ExitCode, messages
 from conflict.config.arguments import SchemaAt, Temporals
 from conflict.config.option_values import DecodedFormat, seconds_of
 from conflict.errors import ConfigurationError
@@ -29,7 +29,6 @@ from ndb_formats.stored import path_of
 if TYPE_CHECKING:
     from conflict.decoding.inputs import Inputs
 
-__all__ = ["decode"]
 
 _MEGABYTE = 1_000_000
 

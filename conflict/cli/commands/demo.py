@@ -18,8 +18,6 @@ from conflict.cli.refusals import exit_with
 from conflict.decoding.staging import staged_file
 from conflict.errors import ConfigurationError
 
-__all__ = ["demo"]
-
 _KEY = 2  # of a row with a story of one rejected update
 # Questions of somebody who has seen the summary, and the command that answers each.
 _NEXT = (

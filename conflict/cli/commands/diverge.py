@@ -13,16 +13,15 @@ from rich.markup import escape
 import conflict.library
 from conflict.cli.common import console, progress_bars
 from conflict.cli.from_functions import options_of
-from conflict.cli.outputs import JsonOption, check_output, refuse_same_output, write_json
+from conflict.cli.outputs import JsonOption, write_json
 from conflict.cli.refusals import ExitCode, exit_with
 from conflict.config.arguments import DeploymentPolicy
+from conflict.decoding.staging import check_output, refuse_same_output
 from conflict.errors import ConfigurationError
 from conflict.whatif.diverging.scope import Goal, Values
 
 if TYPE_CHECKING:
     from conflict.whatif.diverging.search import Found, Mapper
-
-__all__ = ["diverge"]
 
 
 @options_of(conflict.library.resolve)

@@ -12,22 +12,13 @@ import typer
 import conflict.studies
 from conflict.cli.common import console, progress_bars
 from conflict.cli.from_functions import Call, command_of
-from conflict.cli.outputs import (
-    ForceOption,
-    JsonOption,
-    check_output,
-    no_standard_output,
-    refuse_same_output,
-    write_json,
-    write_parquet,
-)
+from conflict.cli.outputs import ForceOption, JsonOption, no_standard_output, write_json, write_parquet
 from conflict.config.option_values import full_name_of, moment_of
+from conflict.decoding.staging import check_output, refuse_same_output
 from conflict.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from conflict.explaining.story import Story
-
-__all__ = ["explain"]
 
 
 @command_of(conflict.studies.explain)

@@ -19,8 +19,6 @@ from conflict.cli.sources import load_run_of
 if TYPE_CHECKING:
     from conflict.runs.ingest_job import Ingested
 
-__all__ = ["ingest"]
-
 
 @command_of(conflict.library.ingest)
 def ingest(call: Call[Ingested], out: Path, unpacked_mib: UnpackedOption = None) -> None:

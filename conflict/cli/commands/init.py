@@ -12,15 +12,12 @@ import typer
 import conflict.library
 from conflict.cli.common import console, progress_bars, say
 from conflict.cli.from_functions import help_of, options_of
-from conflict.cli.outputs import check_output
 from conflict.cli.sources import show_draft
 from conflict.config.arguments import SERVER, ConflictFns
-from conflict.decoding.staging import check_target, staged_file
+from conflict.decoding.staging import check_output, check_target, staged_file
 from conflict.errors import ConfigurationError
 from conflict.library import additions_of, draft_of
 from conflict.shown_text import counted
-
-__all__ = ["init"]
 
 
 @options_of(conflict.library.resolve)

@@ -11,14 +11,13 @@ from typing import Annotated
 import typer
 
 from conflict.cli.common import console
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.outputs import ForceOption, JsonOption, write_json
 from conflict.config.schema_file import as_statements
 from conflict.config.text_file import located, read_text, refuse_address
+from conflict.decoding.staging import check_output
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import did_you_mean
 from ndb_formats.statement_logging.decision import BinlogFormat
-
-__all__ = ["logging"]
 
 
 def logging(

@@ -12,12 +12,12 @@ import typer
 import conflict.studies
 from conflict.cli.common import console, progress_bars
 from conflict.cli.from_functions import Call, command_of
-from conflict.cli.outputs import JsonOption, check_output, refuse_same_output, write_json
+from conflict.cli.outputs import JsonOption, write_json
+from conflict.decoding.staging import check_output, refuse_same_output
 
 if TYPE_CHECKING:
     from conflict.repairing.lost import LostChanges
 
-__all__ = ["lost"]
 
 _FIRST = 10
 

@@ -16,8 +16,6 @@ from conflict.cli.from_functions import Call, command_of
 if TYPE_CHECKING:
     from conflict.reporting.parts import Part
 
-__all__ = ["report"]
-
 
 @command_of(conflict.studies.report)
 def report(call: Call[tuple[Path, list[Part]]]) -> None:

@@ -16,9 +16,10 @@ import typer
 import conflict.library
 from conflict.cli.common import console
 from conflict.cli.from_functions import options_of
-from conflict.cli.outputs import JsonOption, check_output, write_json
+from conflict.cli.outputs import JsonOption, write_json
 from conflict.cli.refusals import code_of_findings, exit_with
 from conflict.config.arguments import DeploymentPolicy
+from conflict.decoding.staging import check_output
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_table import Role
 from ndb_formats.errors import did_you_mean
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from conflict.rules.functions import ConflictFunction
     from ndb_formats.rules.update_format import ServerOptions
     from ndb_formats.schema.tables import Table
-
-__all__ = ["requirements"]
 
 
 @options_of(conflict.library.resolve)

@@ -21,7 +21,6 @@ from conflict.cli.sources import load_run_of
 if TYPE_CHECKING:
     from conflict.results.run_document import ResolvedRun
 
-__all__ = ["code_of", "resolve", "show_resolved"]
 
 EXAMPLES = 2  # rejected operations that the summary explains
 

@@ -13,11 +13,12 @@ import typer
 from rich.markup import escape
 
 import conflict.library
-from conflict.cli.common import ExitCode, console, load_definitions, messages, progress_bars, warn_of
+from conflict.cli.common import console, load_definitions, progress_bars, warn_of
 from conflict.cli.from_functions import options_of
-from conflict.cli.outputs import JsonOption, check_output, refuse_same_output, write_json
+from conflict.cli.outputs import JsonOption, write_json
+from conflict.cli.refusals import ExitCode, messages
 from conflict.config.text_file import what_commands_wrote
-from conflict.decoding.staging import staged_file
+from conflict.decoding.staging import check_output, refuse_same_output, staged_file
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import CutFileError
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from ndb_formats.rules.update_format import UpdateFormat
     from ndb_formats.writing.rewriting_plans import Plans
 
-__all__ = ["rewrite"]
 
 _SHOWN_EVERY = 1000  # events
 

@@ -10,10 +10,9 @@ from typing import Any
 import conflict.simulations
 from conflict.cli.common import console, progress_bars
 from conflict.cli.from_functions import Call, command_of
-from conflict.cli.outputs import JsonOption, check_output, refuse_same_output, write_json
+from conflict.cli.outputs import JsonOption, write_json
 from conflict.cli.refusals import ExitCode, exit_with
-
-__all__ = ["simulate"]
+from conflict.decoding.staging import check_output, refuse_same_output
 
 
 @command_of(conflict.simulations.simulate)

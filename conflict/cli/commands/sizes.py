@@ -11,15 +11,14 @@ import typer
 from rich.markup import escape
 
 import conflict.binlogs
-from conflict.cli.common import console, messages, progress_bars, warn_of
+from conflict.cli.common import console, progress_bars, warn_of
 from conflict.cli.from_functions import Call, command_of
-from conflict.cli.outputs import JsonOption, check_output, refuse_same_output, write_json
-from conflict.cli.refusals import ExitCode, exit_with
+from conflict.cli.outputs import JsonOption, write_json
+from conflict.cli.refusals import ExitCode, exit_with, messages
+from conflict.decoding.staging import check_output, refuse_same_output
 
 if TYPE_CHECKING:
     from conflict.whatif.sizing.measured_log import MeasuredLog
-
-__all__ = ["sizes"]
 
 
 @command_of(conflict.binlogs.sizes)

@@ -15,8 +15,6 @@ from conflict.cli.refusals import ExitCode, exit_with
 if TYPE_CHECKING:
     from conflict.whatif.sweeping.sweep import Swept
 
-__all__ = ["sweep"]
-
 
 @command_of(conflict.simulations.sweep)
 def sweep(call: Call[Swept], out: Path) -> None:

@@ -18,8 +18,6 @@ from conflict.cli.common import console, progress_bars
 from conflict.cli.refusals import ExitCode
 from conflict.errors import ConfigurationError
 
-__all__ = ["warm_up"]
-
 _LOG = "binlog.000001"
 _MODEL = """
 seconds = 20

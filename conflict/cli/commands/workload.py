@@ -12,15 +12,13 @@ import typer
 from rich.markup import escape
 
 import conflict.simulations
-from conflict.cli.common import console, messages, progress_bars, warn_of
+from conflict.cli.common import console, progress_bars, warn_of
 from conflict.cli.from_functions import Call, command_of
-from conflict.cli.refusals import ExitCode, exit_with
+from conflict.cli.refusals import ExitCode, exit_with, messages
 from conflict.cli.sources import load_run_of
 
 if TYPE_CHECKING:
     from conflict.telling.value import Telling
-
-__all__ = ["workload"]
 
 
 @command_of(conflict.simulations.workload)

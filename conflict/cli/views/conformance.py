@@ -16,8 +16,6 @@ from conflict.conformance.judge import CaseStatus, CaseVerdict
 from conflict.shown_text import counted
 from conflict.telling.terminal import table_of
 
-__all__ = ["print_conformance"]
-
 _STYLES = {CaseStatus.PASS: "green", CaseStatus.FAIL: "red", CaseStatus.NOT_YET: "yellow"}
 
 

@@ -16,8 +16,6 @@ from ndb_formats.statement_logging.decision import BinlogFormat
 from ndb_formats.statement_logging.messages import Level, LoggingMessage
 from ndb_formats.statement_logging.statement_log import LoggedStatement, StatementOutcome
 
-__all__ = ["logging_json", "print_logging"]
-
 _STYLES = {Level.NOTE: "yellow", Level.WARNING: "yellow", Level.ERROR: "red"}
 
 

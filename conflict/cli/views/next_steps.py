@@ -22,8 +22,6 @@ from conflict.results.table_keys import TableKey
 from conflict.runs.columnar_run import needs_reference
 from ndb_formats.stored import Stored
 
-__all__ = ["print_next"]
-
 _BY_NAME = ("conflict_fn", "start_epoch", "stop_epoch")  # NAME=VALUE, of which Python takes a dictionary
 _NOT_IN_PYTHON = ("sources", "unpacked_mib")
 _OF_BINLOGS = ("schema", "ndb_replication", "conflict_fn", "primary")

@@ -13,8 +13,6 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.relogging import Basis
 from ndb_formats.writing.rewriting_plans import Counts, RewriteOutcome
 
-__all__ = ["counts_json", "print_counts"]
-
 _CHANGED = {
     Operation.WRITE_ROW: "columns that are not the default",
     Operation.UPDATE_ROW: "columns that changed value",

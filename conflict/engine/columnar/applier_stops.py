@@ -38,19 +38,6 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.columnar.kernel import each_read_only, read_only
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "Phase",
-    "StoppingOperation",
-    "can_log_stopping",
-    "can_stop_by_rows",
-    "first_stopping",
-    "hangs_on_rows",
-    "stop_of",
-    "stopping_changes",
-    "stopping_decisions",
-    "transactions_stop",
-]
-
 NO_FILE = -1
 
 

@@ -32,8 +32,6 @@ from ndb_formats.columnar.keys import without_tables
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.table_map import bits
 
-__all__ = ["Bucket", "CarefulRows", "Carried", "in_order_of_columns", "load_bucket"]
-
 BEFORE, AFTER = IMAGES.names
 
 

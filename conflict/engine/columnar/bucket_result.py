@@ -42,8 +42,6 @@ from conflict.rules.decision import Cause, Decision, Verdict
 from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["BucketResult", "CountedCluster", "count_bucket", "numbered_stretches", "status_counters"]
-
 
 class BucketResult:
     """

@@ -39,17 +39,6 @@ from conflict.rules.decision import Cause, Verdict, is_delete_delete
 from ndb_formats.columnar.kernel import each_read_only, read_only
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "Changed",
-    "Findings",
-    "RoundResult",
-    "changed_transactions",
-    "conflicting_transactions",
-    "fold_again",
-    "fold_round",
-    "row_conflicts",
-]
-
 
 @attrs.frozen(eq=False)
 class Findings:

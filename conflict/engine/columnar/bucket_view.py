@@ -18,8 +18,6 @@ from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.rules.update_format import UpdateFormat, ndb_event
 from ndb_formats.schema.tables import Table
 
-__all__ = ["BucketView", "CommitTimes", "Relogging"]
-
 
 @attrs.frozen
 class Relogging:

@@ -36,14 +36,6 @@ from conflict.rules.decision import Verdict
 from ndb_formats.columnar.kernel import each_read_only, read_only
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "ContestedRows",
-    "Differing",
-    "DifferingRows",
-    "compare_effects",
-    "contested_rows",
-]
-
 # Number of the applier, own epoch and group of an epoch apply.
 Applied = tuple[int, int, int]
 

@@ -36,8 +36,6 @@ from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.default_values import default_value, implied_value
 from ndb_formats.schema.tables import Column
 
-__all__ = ["exceptions_of", "tracked_rows"]
-
 _BEFORE, _AFTER = 0, 1
 # The operation without a before image, and the one without an after image.
 _WITHOUT = (Operation.WRITE_ROW, Operation.DELETE_ROW)

@@ -33,8 +33,6 @@ from conflict.results.layout import (
 from conflict.rules.exceptions_table import ExceptionsTable
 from ndb_formats.schema.tables import Table
 
-__all__ = ["OlderEpochs", "TrackedRows", "number_exceptions"]
-
 _SERVER_COLUMN, _SOURCE_SERVER_COLUMN, _COUNT_COLUMN = 0, 1, 3
 # By cluster and exceptions table, the epoch applies in which pass TRACK made rows in one bucket, and how many.
 TrackedRows = Mapping[tuple[str, str], tuple[Int64, Int64]]

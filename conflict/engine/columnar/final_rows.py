@@ -24,8 +24,6 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Column, Table
 
-__all__ = ["count_differing", "count_unequal", "final_table", "rows_that_may_differ"]
-
 
 @attrs.frozen(eq=False)
 class _Keys:

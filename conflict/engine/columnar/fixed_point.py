@@ -29,8 +29,6 @@ from conflict.engine.kernels.arrays import Bool, Conflicts, EpochApplies, Int32,
 from conflict.engine.kernels.dependencies import reachable
 from conflict.results.summary import RoundFigures
 
-__all__ = ["FixedPoint", "Round", "find_fixed_point", "in_conflict", "without_rounds"]
-
 # A group of an epoch takes the low half of a code; groups start at -1.
 _GROUP_BITS, _LOWEST_GROUP = 32, -1
 

@@ -24,8 +24,6 @@ from conflict.history.run import Run
 from conflict.rules.foreign_keys import linked_tables, links_of
 from ndb_formats.schema.tables import Table
 
-__all__ = ["LinkedKeys", "has_changing_links", "linked_keys", "linked_states", "rows_of_broken_links"]
-
 # A row after a transaction that touched it.
 _STATES = pa.schema(
     [

@@ -28,8 +28,6 @@ from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowImage, RowLayout, take_image
 from ndb_formats.types.values import Value
 
-__all__ = ["DecodedColumn", "ImageReader", "ImageValues"]
-
 _ROWS = 1 << 17  # per batch
 # Bytes of images per batch: decoded text can be longer, and an Arrow column holds at most 2 GiB.
 _BYTES = 1 << 29

@@ -30,17 +30,6 @@ from conflict.engine.kernels.fold import Folded
 from conflict.history.grid.folder import Folder
 from ndb_formats.columnar.kernel import each_read_only, read_only
 
-__all__ = [
-    "ChosenRows",
-    "KeptRows",
-    "LoggedRows",
-    "RoundRows",
-    "keep_logged",
-    "keep_rows",
-    "load_logged",
-    "load_rows",
-]
-
 _TABLES = "tables.arrow"
 # Columns of `BucketRows` that rounds read, besides the key and the epoch.
 _DECIDING = {

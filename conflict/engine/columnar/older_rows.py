@@ -34,8 +34,6 @@ from conflict.rules.stops import active_function
 from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["OlderRows", "changes_older_rows", "find_older_rows", "older_applies"]
-
 
 def changes_older_rows(history: Folder, manifest: Manifest) -> bool:
     """Whether a cluster's first change of a row in its log is an update or a delete: the row was there before."""

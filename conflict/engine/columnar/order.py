@@ -43,19 +43,6 @@ from conflict.history.timeline import EpochApply
 from conflict.results.layout import OPERATION_ORDER
 from ndb_formats.columnar.kernel import read_only
 
-__all__ = [
-    "LOGGED",
-    "NO_CAUSE",
-    "ORDER",
-    "OWN",
-    "ApplierEpochs",
-    "Located",
-    "operation_orders",
-    "order_applies",
-    "plan_applies",
-    "sorted_by_order",
-]
-
 _DECISIVE = ("foreign_epoch", "epoch", "group", "traced", "restarted", "arrived_epoch", "arrived_group")
 _GIVEN = ("committed", "server", "source_server")
 _COLUMNS = (*_DECISIVE, *_GIVEN)

@@ -28,8 +28,6 @@ from conflict.results.ledger import LedgerColumn, outcome_table
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["origins_of", "outcome_columns", "outcomes_of", "transaction_ids"]
-
 _NO_ORIGIN = -1
 
 

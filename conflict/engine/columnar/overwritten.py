@@ -23,8 +23,6 @@ from conflict.results.layout import OVERWRITTEN, labelled, times_of
 from conflict.results.ledger import LedgerColumn, outcome_table
 from conflict.rules.decision import Verdict
 
-__all__ = ["OverwrittenRows"]
-
 
 @attrs.frozen(slots=False, eq=False)
 class OverwrittenRows:

@@ -19,8 +19,6 @@ from conflict.engine.kernels.arrays import Int64
 from ndb_formats.schema.row_keys import is_text
 from ndb_formats.schema.tables import Table
 
-__all__ = ["can_be_respelled", "respelled_keys"]
-
 
 def can_be_respelled(table: Table) -> bool:
     """Whether keys of a table can be equal with other bytes."""

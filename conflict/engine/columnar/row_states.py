@@ -24,8 +24,6 @@ from conflict.engine.kernels.records import packed_changes
 from ndb_formats.columnar.keys import KeyRows, Slices, key_parts, put_keys
 from ndb_formats.schema.tables import Column
 
-__all__ = ["MOMENT", "VALUE", "ComparedKey", "RowStates", "trace_states"]
-
 # The transaction after which a state is: own epoch, group, whether it is an epoch apply without a trace, which follows
 # that group, and number of the epoch apply.
 MOMENT = pa.schema([("epoch", pa.uint64()), ("group", pa.int32()), ("untraced", pa.bool_()), ("number", pa.int64())])

@@ -33,24 +33,6 @@ from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Table
 from ndb_formats.schema.value_conversions import NOT_KNOWN
 
-__all__ = [
-    "ClusterSetup",
-    "RequiredOverTime",
-    "alters_values",
-    "changes_functions",
-    "cluster_setups",
-    "compares_reflected",
-    "ends_apart",
-    "held_columns",
-    "masks_of",
-    "required_columns",
-    "required_over_time",
-    "rules_of",
-    "steps_before",
-    "transactional_tables",
-]
-
-
 # By table number, the own positions (epoch, group) of statements, and a set of columns before and after each of them.
 RequiredOverTime = Mapping[int, tuple[Sequence[Position], Sequence[frozenset[int]]]]
 

@@ -15,14 +15,6 @@ from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.kernels.arrays import Bool, EpochApplies, Int64, OperationKind
 from conflict.history.shown_effects import Effect
 
-__all__ = [
-    "ShownTransactions",
-    "TouchedTransactions",
-    "refreshing_applies",
-    "shown_transactions",
-    "touched_transactions",
-]
-
 # Epoch apply and group
 Transaction = tuple[int, int]
 

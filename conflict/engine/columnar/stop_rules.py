@@ -24,8 +24,6 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.columnar.kernel import read_only
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Numbers", "StopRule", "StopRules", "stop_rules"]
-
 Numbers = npt.NDArray[np.integer[Any]]
 OPERATIONS = max(RowStep) + 1
 _WRITE = Operation.WRITE_ROW, Presence.ABSENT, Presence.PRESENT

@@ -27,8 +27,6 @@ from conflict.history.grid.schemas import PLACE
 from conflict.rules.stops import ServerStop
 from ndb_formats.schema.tables import Table
 
-__all__ = ["find_duplicates", "has_unique_keys", "states_schema", "unique_states"]
-
 # A row after a transaction that touched it: an epoch apply, or an own transaction of the cluster.
 _STATES = pa.schema(
     [

@@ -26,8 +26,6 @@ from conflict.history.unlogged_changes import MISSING, LoggedState, is_too_many,
 from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 
-__all__ = ["NO_UNLOGGED", "UnloggedRows", "find_unlogged_rows"]
-
 # By own position of an epoch apply, the foreign epochs; per cluster, its binlog files.
 ForeignEpochs = Mapping[Position, list[int]]
 Files = Mapping[str, Sequence[str]]

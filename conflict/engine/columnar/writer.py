@@ -49,8 +49,6 @@ from conflict.rules.functions import FunctionSpec
 from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["write_bucket"]
-
 DELETES = (int(Operation.DELETE_ROW), int(RowStep.EMPTIED))
 
 

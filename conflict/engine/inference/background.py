@@ -30,18 +30,6 @@ from conflict.history.shown_effects import Effect
 from conflict.history.timeline import START, DefinitionChange, EpochApply, Position, Transaction
 from conflict.rules.table_setup import TableSetup
 
-__all__ = [
-    "Background",
-    "Recorded",
-    "Setups",
-    "Visit",
-    "apply_shown",
-    "background_of",
-    "backgrounds_at_start",
-    "epochs_known",
-    "in_order",
-]
-
 # Per cluster, by own epoch and group: the effects on rows that its binlog shows.
 Recorded = Mapping[str, Mapping[Position, Mapping[RowKey, Effect]]]
 Setups = Mapping[str, dict[str, TableSetup]]

@@ -23,8 +23,6 @@ from conflict.history.timeline import START, EpochApply
 from conflict.rules.decision import Decision
 from conflict.rules.table_setup import TableSetup
 
-__all__ = ["MOST_WAYS", "TooManyWaysError", "Tried", "answers", "possible", "scratch", "tried_in_turn", "try_state"]
-
 MOST_WAYS = 10_000  # so many sequences of decisions on the operations on one row are looked at
 AnyHypothesis = TypeVar("AnyHypothesis")
 AnyTrial = TypeVar("AnyTrial")

@@ -38,8 +38,6 @@ from conflict.rules.replication_table import Role
 from conflict.rules.stops import active_function
 from conflict.rules.table_setup import TableSetup
 
-__all__ = ["MAX_TRIALS", "Moments", "begun_after", "find_moments"]
-
 # An epoch apply is tried so often, at most, to find the moments at which it does what its binlog shows.
 MAX_TRIALS = 5_000
 # More epoch applies than this without an explanation do not come from moments; another function was in force.

@@ -56,14 +56,6 @@ from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT
 
-__all__ = [
-    "Settled",
-    "doubt_contradicted",
-    "is_before_start",
-    "settle",
-    "take_contradicted",
-]
-
 IN_CONFLICT = Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT)
 
 

@@ -22,16 +22,6 @@ from conflict.rules.functions import ConflictFunction, Image
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.tables import Table
 
-__all__ = [
-    "OVERLAPPING",
-    "Effects",
-    "KnownTransactions",
-    "ObservedCluster",
-    "ObservedPass",
-    "OtherConflictsError",
-    "compares_unknown",
-]
-
 # Parallel workers may judge an epoch before so many epochs in front of it are committed.
 OVERLAPPING = 4
 # (own epoch, group) -> row -> effect

@@ -29,8 +29,6 @@ from conflict.results.open_places import Alternative, PlaceDecision
 from conflict.rules.foreign_keys import linked_tables
 from conflict.rules.table_setup import TableSetup
 
-__all__ = ["PlaceTrials"]
-
 
 @attrs.define
 class PlaceTrials:

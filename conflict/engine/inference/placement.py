@@ -35,16 +35,6 @@ from conflict.results.open_places import (
 )
 from conflict.rules.foreign_keys import linked_tables
 
-__all__ = [
-    "LinkFacts",
-    "Placed",
-    "can_be_skips",
-    "place_untraced",
-    "restricted",
-    "touched_rows",
-]
-
-
 NOT_APPLIED = Alternative()
 
 

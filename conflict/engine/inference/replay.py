@@ -36,12 +36,6 @@ from conflict.rules.counters import counts_differ
 from conflict.rules.decision import Cause, Decision, Verdict
 from conflict.rules.table_setup import TableSetup
 
-__all__ = [
-    "ObservedApplier",
-    "observed_appliers",
-    "resolve",
-]
-
 # By the identity of an entry, the decisions that are possible.
 Candidates = Mapping[int, frozenset[Decision]]
 

@@ -26,8 +26,6 @@ from conflict.engine.reference.row_store import Row, RowKey
 from conflict.history.model import History, Link
 from conflict.history.timeline import EpochApply, Position, Transaction
 
-__all__ = ["RowStates", "StatesOfRows", "row_changed", "visit_applies"]
-
 
 @attrs.frozen
 class RowStates:

@@ -16,8 +16,6 @@ from conflict.results.model import LastWrite
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage, RowLayout
 
-__all__ = ["EXISTS", "NOT_KNOWN", "OlderRow", "OlderRows", "in_part", "is_dated", "is_partial", "rows_at_start"]
-
 
 @attrs.frozen
 class OlderRow(Row):

@@ -18,20 +18,6 @@ from conflict.history.shown_effects import Effect
 from conflict.history.timeline import EpochApply
 from conflict.rules.replication_table import Role
 
-__all__ = [
-    "REFRESHES",
-    "brings_unknown",
-    "doubt_operation",
-    "judged_transactions",
-    "judges_transactions",
-    "leave_unclear",
-    "replace_effect",
-    "take_effects",
-    "take_shown",
-    "take_unclear",
-    "unclear_rows",
-]
-
 REFRESHES = {Effect.REFRESHED, Effect.REFRESHED_ABSENT}
 Entries = Mapping[RowKey, Sequence[LoggedChange]]
 

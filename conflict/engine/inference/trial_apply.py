@@ -27,8 +27,6 @@ from conflict.rules.functions import ConflictFunction
 from conflict.rules.replication_table import Role
 from ndb_formats.schema.tables import Table
 
-__all__ = ["RowsJudged", "TrialApply"]
-
 NOTHING: frozenset[int] = frozenset()
 
 

@@ -17,25 +17,6 @@ from conflict.engine.kernels.arrays import Bool, Int8, Int64, RowMoments
 from ndb_formats.columnar.kernel import inlined, kernel, part
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "LAST_EPOCH",
-    "NO_CLUSTER",
-    "PAST_ALL_GROUPS",
-    "Early",
-    "activated",
-    "arrival_of",
-    "boundaries_of",
-    "first_at_least",
-    "known_before",
-    "open_start",
-    "open_starts",
-    "order",
-    "queue_up",
-    "reaches",
-    "seek",
-    "start_arrivals",
-]
-
 # Higher than the group of any epoch, and the highest epoch.
 PAST_ALL_GROUPS = np.int64(2**40)
 LAST_EPOCH = np.uint64(2**64 - 1)

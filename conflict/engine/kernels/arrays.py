@@ -16,23 +16,6 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "EPOCH_APPLY",
-    "NO",
-    "NONE",
-    "YES",
-    "ZERO",
-    "BucketRows",
-    "Conflicts",
-    "Decisions",
-    "EpochApplies",
-    "Logged",
-    "OperationKind",
-    "Presence",
-    "RowMoments",
-    "holds_anything",
-]
-
 Bool = npt.NDArray[np.bool_]
 Int8 = npt.NDArray[np.int8]
 Int16 = npt.NDArray[np.int16]

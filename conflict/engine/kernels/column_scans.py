@@ -12,21 +12,6 @@ from conflict.engine.kernels.apply_order import first_at_least
 from conflict.engine.kernels.arrays import Bool, Int8, Int16, Int32
 from ndb_formats.columnar.kernel import kernel
 
-__all__ = [
-    "NEEDS_TRANSACTION_ID",
-    "NEVER_STOPS",
-    "STOPS",
-    "CheckedRows",
-    "CountedDecisions",
-    "count_outcomes",
-    "distinct_numbers",
-    "epoch_of_rows",
-    "facts_of_rows",
-    "mark_keys",
-    "row_numbers_of_keys",
-    "stopping_rows",
-]
-
 # What a row does to the applier that applies it: a row without a transaction id adds 1 to its number.
 NEVER_STOPS, NEEDS_TRANSACTION_ID, STOPS = 0, 1, 2
 

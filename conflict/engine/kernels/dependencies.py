@@ -11,8 +11,6 @@ import numpy as np
 from conflict.engine.kernels.arrays import Int8, Int32, OperationKind
 from ndb_formats.columnar.kernel import each_read_only, kernel
 
-__all__ = ["dependent_groups", "find_dependent_groups", "reachable"]
-
 EMPTY = int(OperationKind.EMPTY)
 NO_APPLY = -1
 

@@ -17,16 +17,6 @@ from conflict.rules.decision import Verdict
 from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "DecidedRows",
-    "SentRows",
-    "ShownRows",
-    "compare_with_binlog",
-    "effect_number",
-    "effects_on_rows",
-    "is_in_order",
-]
-
 APPLIED, DELETE = int(Verdict.APPLIED), int(Operation.DELETE_ROW)
 CHANGED, DELETED = int(Effect.CHANGED), int(Effect.DELETED)
 NOTHING, COLUMNS_SHIFT = np.uint64(0), np.uint64(SHIFT_OF_COLUMNS)

@@ -23,8 +23,6 @@ from conflict.rules.decision import Cause, Verdict
 from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["KNOWN", "NEVER_MET", "OPEN", "FirstEvents", "Limits", "ShownEffects", "find_first_states"]
-
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 LAST_OPERATION = max(int(operation) for operation in Operation)
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)

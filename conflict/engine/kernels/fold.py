@@ -50,8 +50,6 @@ from conflict.rules.decision import Verdict
 from ndb_formats.columnar.kernel import inlined, kernel, read_only
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Folded", "fold", "log_rows"]
-
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
 NO_DECISIONS = FULL, 0, 0

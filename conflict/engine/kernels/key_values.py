@@ -10,8 +10,6 @@ import numpy as np
 
 from ndb_formats.columnar.kernel import kernel, part
 
-__all__ = ["NO_VALUE", "broken_rows", "first_duplicate", "mark_linked"]
-
 NO_VALUE = -1
 
 

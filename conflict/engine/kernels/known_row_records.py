@@ -12,8 +12,6 @@ import numpy as np
 
 from conflict.engine.kernels.arrays import Bool, Int8, Int16, Int32, Int64, UInt64
 
-__all__ = ["Decided", "Found", "Unshown"]
-
 NO_APPLY, NO_CHANGE = -1, -1
 
 

@@ -23,8 +23,6 @@ from conflict.rules.functions import Cell
 from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["find_known"]
-
 WRITE, DELETE = int(Operation.WRITE_ROW), int(Operation.DELETE_ROW)
 LAST_OPERATION = max(map(int, Operation))
 APPLIED, SKIPPED = int(Verdict.APPLIED), int(Verdict.SKIPPED)

@@ -14,8 +14,6 @@ from conflict.rules.decision import Verdict
 from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["last_images"]
-
 ABSENT = -1
 BEFORE, AFTER = 0, 1  # added to twice the number of a change, the number of its image
 CHANGED, EMPTIED = int(RowStep.CHANGED), int(RowStep.EMPTIED)

@@ -27,8 +27,6 @@ from ndb_formats.rules.row_image_rules import stored_columns, updated_columns
 from ndb_formats.rules.update_format import ndb_columns
 from ndb_formats.schema.tables import Table
 
-__all__ = ["EventMasks", "event_masks", "logged_rows", "mark_columns", "reflects"]
-
 NO_COLUMN = -1
 
 

@@ -30,20 +30,6 @@ from ndb_formats.columnar.kernel import each_read_only, kernel
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 
-__all__ = [
-    "LAST_OPERATION",
-    "WORD",
-    "LostChanges",
-    "TimedDecisions",
-    "Written",
-    "lost_changes",
-    "overwriting",
-    "own_causes",
-    "whole_images",
-    "written_by",
-    "written_parts",
-]
-
 WORD = 64
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
 MISSING, TRANSACTION = int(Cause.ROW_DOES_NOT_EXIST), int(Cause.TRANS_IN_CONFLICT)

@@ -13,8 +13,6 @@ from conflict.engine.kernels.passes import LAST_OPERATION, Groups, copy_version,
 from conflict.rules.decision import outcome_bit as bit_of_outcome
 from ndb_formats.columnar.kernel import inlined, kernel
 
-__all__ = ["choose_rows", "go_back", "outcome_bit", "try_earlier_states"]
-
 NO_CHANGE = -1
 outcome_bit = inlined(bit_of_outcome)
 

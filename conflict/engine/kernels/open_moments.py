@@ -35,8 +35,6 @@ from conflict.engine.kernels.rules import needs_refresh
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.columnar.kernel import kernel, read_only
 
-__all__ = ["JudgedRows", "moments_differ"]
-
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
 TRANSACTION = int(Cause.TRANS_IN_CONFLICT)
 NEVER = -1  # no effect at all

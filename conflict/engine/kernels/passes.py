@@ -22,19 +22,6 @@ from ndb_formats.columnar.kernel import Kernel, Use, inlined, kernel
 from ndb_formats.columnar.kernel_mode import Mode
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "FULL",
-    "Groups",
-    "are_rejected",
-    "catch_up",
-    "copy_version",
-    "decide_pass",
-    "keep_early",
-    "make_changes",
-    "mark_rows",
-    "restore",
-]
-
 
 def _fetch_soon(records: Any, row: Any, column: Any) -> None:
     """Fetch the record ``records[row, column]`` into the processor's cache without waiting for it."""

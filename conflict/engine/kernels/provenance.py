@@ -43,8 +43,6 @@ from conflict.rules.decision import Verdict
 from ndb_formats.columnar.kernel import each_read_only, inlined, kernel, read_only
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["ABSENT_IMAGE", "DEFAULT_IMAGE", "trace_images"]
-
 ABSENT_IMAGE = -1
 UNKNOWN_IMAGE = -2  # of a column of a row that is older than the log
 DEFAULT_IMAGE = -3  # of a column of a logged event that nothing wrote: the event carries the default

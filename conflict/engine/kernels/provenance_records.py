@@ -13,18 +13,6 @@ import attrs
 from conflict.engine.kernels.arrays import Bool, Int8, Int16, Int32, Int64
 from conflict.engine.kernels.records import Records
 
-__all__ = [
-    "ColumnSets",
-    "Columns",
-    "FinalRows",
-    "ImageArrays",
-    "LoggedColumns",
-    "States",
-    "Trace",
-    "Traced",
-    "WatchedRows",
-]
-
 
 @attrs.frozen
 class ColumnSets:

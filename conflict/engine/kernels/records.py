@@ -31,21 +31,6 @@ from conflict.engine.kernels.arrays import (
 from ndb_formats.columnar.kernel import each_read_only, kernel
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "ApplierLog",
-    "Arrivals",
-    "Changes",
-    "DecisionBuffers",
-    "PassDecisions",
-    "Records",
-    "Rules",
-    "Schedule",
-    "State",
-    "Work",
-    "packed_changes",
-    "packed_schedule",
-]
-
 Records = npt.NDArray[np.void]
 UPDATE = int(Operation.UPDATE_ROW)
 PRESENT, NO_COLUMNS = int(Presence.PRESENT), int(Presence.NO_COLUMNS)

@@ -17,8 +17,6 @@ from conflict.rules.functions import reads_before as before_is_read
 from ndb_formats.columnar.kernel import inlined
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["decide_operation", "in_node_order", "is_delete_delete", "needs_refresh", "reads_before"]
-
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
 IGNORED, DISCARDED, SKIPPED = int(Verdict.IGNORED), int(Verdict.DISCARDED), int(Verdict.SKIPPED)

@@ -11,8 +11,6 @@ import numpy as np
 from conflict.engine.kernels.arrays import Bool, Int32, UInt64
 from ndb_formats.columnar.kernel import inlined, kernel
 
-__all__ = ["BREAK", "UNTOLD", "RowStates", "suspected_rows"]
-
 # In place of digests (0: values that are not known): no row, a state that is not told, a statement that changes the
 # table.
 MISSING, UNTOLD, BREAK = np.uint64(1), np.uint64(2), np.uint64(3)

@@ -42,8 +42,6 @@ from conflict.rules.stops import ServerStop
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 
-__all__ = ["Applier", "check_commit", "commit_pass", "effects_of"]
-
 
 def check_commit(final: EpochPass) -> None:
     """

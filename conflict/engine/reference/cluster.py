@@ -27,8 +27,6 @@ from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.rules.update_format import ndb_columns
 from ndb_formats.types.values import Value
 
-__all__ = ["FROM_AN_APPLIER", "ExceptionRow", "LoggedChange", "ReplayedCluster", "merged_change", "refresh_change"]
-
 # The events of an applier belong to its own NDB transaction, whose id a History does not hold.
 FROM_AN_APPLIER = 2**64 - 1
 

@@ -34,17 +34,6 @@ from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT
 
-__all__ = [
-    "DISCARDED",
-    "DependencyTracker",
-    "compared_value",
-    "decide_as_secondary",
-    "decide_by_function",
-    "decide_without_function",
-    "missing_image",
-    "stored_value",
-]
-
 DISCARDED = Decision(Verdict.DISCARDED)
 
 

@@ -47,8 +47,6 @@ from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import Value
 
-__all__ = ["ApplierStopped", "ChangedRow", "DecidedOperation", "EpochPass"]
-
 SKIPPED = Decision(Verdict.SKIPPED)
 # In the server, an operation after a refresh is one that the function rejects (error 920 of the data nodes).
 AFTER_REFRESH = Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT)

@@ -21,8 +21,6 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Table
 
-__all__ = ["ForeignKeys", "KeySide", "UniqueKeys", "Value"]
-
 
 class KeySide(Enum):
     """Whether a row is the one that refers, or the one that is referred to."""

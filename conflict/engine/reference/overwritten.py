@@ -18,8 +18,6 @@ from conflict.rules.lost_updates import RowWrite, overwrite, write
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 
-__all__ = ["overwritten_changes"]
-
 
 @attrs.frozen
 class _Made:

@@ -25,8 +25,6 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import ReferenceAction
 
-__all__ = ["keep_references"]
-
 
 def keep_references(final: EpochPass) -> None:
     """

@@ -22,8 +22,6 @@ from ndb_formats.schema.tables import Column, Table
 from ndb_formats.schema.value_conversions import NOT_KNOWN, KnownValue
 from ndb_formats.types.values import Value
 
-__all__ = ["columns_not_known", "common_columns", "differing_rows", "play", "replay", "resolve"]
-
 FinalRows = dict[RowKey, tuple[Value, ...]]
 
 

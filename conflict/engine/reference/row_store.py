@@ -28,19 +28,6 @@ from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Table
 from ndb_formats.schema.value_conversions import NOT_KNOWN, KnownValue
 
-__all__ = [
-    "EMPTY_ROW",
-    "CopyChanges",
-    "Row",
-    "RowKey",
-    "RowStore",
-    "as_own_row",
-    "change_copies",
-    "copies_of",
-    "redefine",
-    "touched_keys",
-]
-
 RowKey = tuple[str, bytes]
 
 

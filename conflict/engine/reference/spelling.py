@@ -21,8 +21,6 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT
 
-__all__ = ["as_spelled_here", "operations_of"]
-
 
 def operations_of(change: RowChange, table: Table) -> Iterator[RowChange]:
     """Yield the operations as which an applier takes a change: the change, or a delete and a write."""

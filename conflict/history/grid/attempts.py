@@ -28,7 +28,6 @@ if TYPE_CHECKING:  # a folder asks for the attempt
     from conflict.history.grid.folder import Folder
     from conflict.history.grid.stored_folder import StoredFile, StoredFolder
 
-__all__ = ["ATTEMPTS", "Attempt", "Seen", "Stage", "Written", "current_attempt", "publish", "publish_finished"]
 
 ATTEMPTS = ".attempts"
 _DONE = "done.json"  # what a finished attempt wrote

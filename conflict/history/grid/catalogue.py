@@ -27,18 +27,6 @@ from conflict.history.grid.folder import Folder, is_of_storage
 from conflict.history.grid.schemas import table_of_rows
 from ndb_formats.errors import FormatError
 
-__all__ = [
-    "CATALOGUE",
-    "FileFacts",
-    "catalogue_part",
-    "damages",
-    "facts_of",
-    "read_catalogue",
-    "refuse_damages",
-    "refusing_contradictions",
-    "write_catalogue",
-]
-
 CATALOGUE = pa.schema([("path", pa.string()), ("rows", pa.int64()), ("bytes", pa.int64()), ("digest", pa.string())])
 _END = 1 << 16
 _NAMED = 3  # damages in a message

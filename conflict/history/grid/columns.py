@@ -28,15 +28,6 @@ from conflict.history.shown_effects import Effect, carried_by
 from ndb_formats.events.row_image import RowImage, put_image
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "COLUMNS_SHIFT",
-    "GridColumns",
-    "columns_of_bucket",
-    "digest_of",
-    "digests_of_columns",
-    "other_values",
-]
-
 # By column, the lowest and the highest number.
 Ranges = Mapping[str, tuple[int, int]]
 _OPERATIONS = [*Operation, *RowStep]

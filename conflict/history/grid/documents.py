@@ -22,8 +22,6 @@ from conflict.errors import HistoryError
 from conflict.history.grid.folder import Folder
 from ndb_formats.stored import path_of
 
-__all__ = ["MisfitError", "object_of", "read_document", "read_object", "to_json", "write_document"]
-
 T = TypeVar("T")
 _DIGITS = re.compile("(?:[0-9a-f]{2})*")
 

@@ -20,20 +20,6 @@ from conflict.history.scheduling.start import Bounds
 from conflict.history.scheduling.summaries import EpochSizes, Lists, Positions, Summary, SummaryColumns
 from conflict.rules.replication_table import Role
 
-__all__ = [
-    "EPOCHS",
-    "epochs_table",
-    "read_all_summaries",
-    "read_commit_times",
-    "read_epoch_ends",
-    "read_epoch_sizes",
-    "read_epochs_of",
-    "read_schedule",
-    "read_summaries",
-    "schedule_table",
-    "summaries_of",
-]
-
 _ROLES = pa.array([role.value for role in Role])
 # One row per own epoch; the lists `applied_...` of a row belong together.
 EPOCHS = pa.schema(

@@ -28,8 +28,6 @@ from conflict.history.grid.attempts import current_attempt
 from conflict.shown_text import not_utf8
 from ndb_formats.stored import is_address
 
-__all__ = ["HIDDEN", "LOCAL", "Folder", "folder_of", "incomplete", "is_of_storage"]
-
 # Values that conflict functions compare: they hardly compress, and every resolve that needs them reads them all.
 _COMPARED = ("before_value", "after_value")
 _DIGESTS = ("before_digest", "after_digest")

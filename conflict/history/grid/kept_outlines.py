@@ -17,8 +17,6 @@ from ndb_formats.columnar.file_outline import FileOutline
 from ndb_formats.columnar.log_scan import LoggedTable, item_of
 from ndb_formats.stored import digest_of_ends
 
-__all__ = ["KeptOutline", "OutlinesOf", "earlier_outlines", "known_or_made", "outlines_to_keep"]
-
 OutlinesOf = Callable[[Sequence[Path]], Sequence[FileOutline]]
 
 

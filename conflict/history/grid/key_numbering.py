@@ -34,8 +34,6 @@ from conflict.history.run import TableNumbers
 from ndb_formats.columnar.keys import key_texts
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["KeyTask", "SegmentStep", "number_keys", "tables_and_texts"]
-
 
 @attrs.frozen
 class SegmentStep:

@@ -30,21 +30,6 @@ from ndb_formats.events.table_map_of_table import wire_type_of
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.column_types import WireType
 
-__all__ = [
-    "AGAIN",
-    "MANIFEST",
-    "HistorySubject",
-    "Manifest",
-    "SegmentFacts",
-    "layout_of_grown",
-    "load_manifest",
-    "read_manifest",
-    "refuse_damage",
-    "with_files",
-    "with_schedule",
-    "write_manifest",
-]
-
 MANIFEST = "history.json"
 _MOST_BUCKETS = 1 << 20  # 128 TiB of binlog
 AGAIN = "Ingest the binlogs again into another folder"

@@ -16,8 +16,6 @@ import pyarrow as pa
 
 from conflict.history.grid.folder import Folder
 
-__all__ = ["MemoryFolder", "memory_limit"]
-
 _MOST_BYTES = 4 << 30
 
 

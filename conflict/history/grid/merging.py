@@ -25,8 +25,6 @@ from conflict.history.grid.manifest import Manifest
 from conflict.history.grid.schemas import CHANGES, KEYS, keys_part, part
 from ndb_formats.columnar.kernels.keys import buckets_of
 
-__all__ = ["MergedRows", "batches_to_merge"]
-
 _RATIO = 2
 _NUMBER = CHANGES.field("key")
 

@@ -19,8 +19,6 @@ from urllib.parse import unquote_to_bytes
 from conflict.errors import ConfigurationError
 from ndb_formats.schema.tables import split_full_name
 
-__all__ = ["name_of", "path_part", "refuse_same_paths", "table_as_path", "table_folder"]
-
 LONGEST = 100  # so that database and table fit into one part, with an ending, within the usual 255 bytes
 _NAME_DIGEST = 16
 _PLAIN = frozenset(string.ascii_letters + string.digits + "_-$")

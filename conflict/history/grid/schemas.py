@@ -25,28 +25,6 @@ from enum import IntEnum
 import numpy as np
 import pyarrow as pa
 
-__all__ = [
-    "CHANGES",
-    "CONSEQUENCES",
-    "IMAGES",
-    "KEYLESS",
-    "KEYS",
-    "PLACE",
-    "SCHEDULE",
-    "SCHEDULE_PART",
-    "STAGED_CHANGES",
-    "STAGED_CONSEQUENCES",
-    "RowStep",
-    "batch_of",
-    "epoch_order",
-    "keys_part",
-    "log_part",
-    "never_null",
-    "part",
-    "staged_part",
-    "table_of_rows",
-]
-
 
 class RowStep(IntEnum):
     """

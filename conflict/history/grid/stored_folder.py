@@ -33,8 +33,6 @@ from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid.folder import LOCAL, Folder
 from ndb_formats.stored import fetch, naming, put, scratch_folder, storage
 
-__all__ = ["StoredFolder", "stored_folder"]
-
 _VERSIONS = "versions"
 _THREADS = 8  # an upload waits for its storage
 _WHOLE = 8 << 20  # bytes of a file that is fetched whole, though few of them are needed

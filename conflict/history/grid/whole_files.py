@@ -38,19 +38,6 @@ from ndb_formats.stored import Stored
 if TYPE_CHECKING:  # a command's help needs files alone, not Arrow
     from conflict.history.grid.folder import Folder
 
-__all__ = [
-    "PART",
-    "new_file",
-    "new_folder",
-    "new_name",
-    "one_writer",
-    "only_writer",
-    "put_back",
-    "refuse_moved_away",
-    "refuse_unwritable",
-    "remove_left_over",
-    "whole_folder",
-]
 
 PART = "part"  # how the name ends of what is unfinished
 _OLD = "old"  # and of what is being replaced

@@ -37,9 +37,6 @@ from ndb_formats.events.row_image import RowImage, put_image
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.types.values import ABSENT
 
-__all__ = ["IDENTITY_PREFIX", "PartBuilder", "bucket_of", "identity_of", "join_logs", "write_history", "write_parts"]
-
-
 IDENTITY_PREFIX = 2  # bytes of an identity that are the number of its table
 
 

@@ -32,8 +32,6 @@ from ndb_formats.constants import EventType
 from ndb_formats.events.rows_event import ROWS_EVENTS, Operation, operation_of
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["EPOCH_TABLE", "EpochTable", "scan_epoch_table"]
-
 # The columns of mysql.ndb_binlog_index, in its order. A log does not tell which epoch has a change of definitions.
 EPOCH_TABLE = pa.schema(
     [

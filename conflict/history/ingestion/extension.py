@@ -27,19 +27,6 @@ from conflict.history.timeline import END, DefinitionChange, statement_positions
 from ndb_formats.errors import SchemaError, WrongKeyError
 from ndb_formats.types.column_types import WireType
 
-__all__ = [
-    "KeptSegments",
-    "changes_that_count",
-    "definition_changes",
-    "extended",
-    "files_kept_alone",
-    "kept_segments",
-    "refuse_early_statements",
-    "refuse_moved_steps",
-    "refuse_other_statements",
-    "row_steps",
-]
-
 
 def definition_changes(run: Run, manifest: Manifest) -> dict[str, list[DefinitionChange]]:
     """Return the changes of definitions of each cluster, each after the own epoch that comes before it."""

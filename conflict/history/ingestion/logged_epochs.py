@@ -25,8 +25,6 @@ from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
 from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
 
-__all__ = ["LoggedEpochs", "ScannedFile", "scan_epochs", "scan_files", "step_of_files"]
-
 Part = TypeVar("Part")
 
 _CHUNK_EVENTS, _CHUNK_BYTES = 1 << 18, 1 << 26

@@ -24,17 +24,6 @@ from conflict.history.run import Run, table_definitions
 from ndb_formats.schema.row_keys import refuse_inexact_keys
 from ndb_formats.stored import digest_of_ends, is_address, path_of
 
-__all__ = [
-    "PLAN",
-    "Plan",
-    "default_buckets",
-    "load_plan",
-    "plan_ingest",
-    "refuse_differences",
-    "refuse_other_folders",
-    "write_plan",
-]
-
 PLAN = "ingest.json"
 BUCKET_BYTES = 128 * 1024 * 1024
 MIN_BUCKETS = 4

@@ -25,17 +25,6 @@ from ndb_formats.schema.tables import Schema, full_name
 from ndb_formats.selection import has_status_columns, is_status_image
 from ndb_formats.types.column_types import WireType
 
-__all__ = [
-    "Events",
-    "RowShapes",
-    "SegmentRows",
-    "StatusRows",
-    "UnreadableError",
-    "joined_pieces",
-    "no_status_rows",
-    "tables_in_force",
-]
-
 Int32 = npt.NDArray[np.int32]
 
 

@@ -35,8 +35,6 @@ from ndb_formats.columnar.kernels.keys import copy_rows, slice_offsets
 from ndb_formats.errors import FormatError
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 
-__all__ = ["read_columns"]
-
 _CHUNK_EVENTS, _CHUNK_BYTES = 1 << 18, 1 << 26
 _MAX_OFFSET = 0x7FFFFFFF
 

@@ -27,8 +27,6 @@ from ndb_formats.errors import FormatError, WrongKeyError
 from ndb_formats.schema.tables import Schema
 from ndb_formats.stored import digest_of_ends, reading
 
-__all__ = ["SegmentTask", "read_segment"]
-
 
 @attrs.frozen
 class SegmentTask:

@@ -36,8 +36,6 @@ from ndb_formats.errors import FormatError
 from ndb_formats.events.rows_event import ConflictFlag
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["SegmentWalk"]
-
 _ROWS_AT_ONCE = 1 << 17
 _SERVER_ID, _EPOCH, _LOG_NAME, _, _END_POSITION = range(5)  # columns of ndb_apply_status
 _MAX_FLAGS = 0x7FFF

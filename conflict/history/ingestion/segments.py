@@ -25,18 +25,6 @@ from ndb_formats.columnar.file_outline import FileOutline, outline_of
 from ndb_formats.errors import FormatError
 from ndb_formats.types.column_types import WireType
 
-__all__ = [
-    "DEFAULT_SEGMENT_BYTES",
-    "STAGED",
-    "Segment",
-    "SegmentContent",
-    "SegmentRecord",
-    "load_record",
-    "plan_segments",
-    "record_path",
-    "write_record",
-]
-
 DEFAULT_SEGMENT_BYTES = 32 * 1024 * 1024
 _places_of = partial(outline_of, with_items=False)
 

@@ -22,8 +22,6 @@ from conflict.history.timeline import LAST_GROUP, START, Position
 from conflict.rules.replication_table import Role
 from ndb_formats.stored import beside
 
-__all__ = ["hints_of_run_file", "hints_of_steps"]
-
 Step = Mapping[str, Any]
 _NEVER = 2**62
 

@@ -27,17 +27,6 @@ from conflict.errors import HistoryError
 from conflict.history.model import Cluster, History, Link
 from conflict.history.timeline import END, START, DefinitionChange, EpochApply, Position, Transaction
 
-__all__ = [
-    "MAX_CONTRADICTIONS",
-    "Choice",
-    "Inference",
-    "Place",
-    "Slot",
-    "choose_places",
-    "circular_schedule",
-    "interleave",
-]
-
 Item = Transaction | EpochApply | DefinitionChange
 
 

@@ -26,17 +26,6 @@ from conflict.history.scheduling.summaries import Positions, Summary, SummaryCol
 from conflict.history.timeline import END, LAST_GROUP, START, Position, Window
 from conflict.rules.replication_table import Role
 
-__all__ = [
-    "Barrier",
-    "ClusterHints",
-    "Hint",
-    "Hints",
-    "HintsOf",
-    "logged_at",
-    "place_applies",
-    "set_back",
-]
-
 
 @attrs.frozen
 class Barrier:

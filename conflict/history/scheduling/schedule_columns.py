@@ -15,8 +15,6 @@ import numpy.typing as npt
 from conflict.history.timeline import START, EpochApply, Position, Window
 from conflict.rules.replication_table import Role
 
-__all__ = ["COLUMNS", "ScheduleColumns", "among", "known_before", "role_number", "stored_once"]
-
 Int64 = npt.NDArray[np.int64]
 # A column and its type. `before_...` and `certain` are the window, `role` is the number of a role; -1 is none.
 COLUMNS: Mapping[str, type[np.generic]] = {

@@ -25,15 +25,6 @@ from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.summaries import Summary, SummaryColumns, distinct
 from conflict.history.timeline import DefinitionChange
 
-__all__ = [
-    "clusters_of_servers",
-    "columns_of_clusters",
-    "of_clusters",
-    "with_restarts",
-    "with_servers",
-    "with_statements",
-]
-
 Epochs = TypeVar("Epochs", Summary, BinlogEpoch)
 Logged = Mapping[str, Sequence[Summary]]
 

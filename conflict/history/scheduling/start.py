@@ -26,18 +26,6 @@ from conflict.history.scheduling.schedule_columns import ScheduleColumns, among
 from conflict.history.scheduling.summaries import Summary, SummaryColumns
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "Bounds",
-    "bounds_of",
-    "certain_applies",
-    "changes_older_rows",
-    "consistent_cut",
-    "refuse_changes",
-    "returned_before",
-    "span_of_times",
-    "starts_in_the_middle",
-]
-
 
 def consistent_cut(
     summaries: Mapping[str, Sequence[Summary]], server_ids: Mapping[str, int], *, with_holes: bool = False

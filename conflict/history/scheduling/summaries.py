@@ -16,8 +16,6 @@ import numpy.typing as npt
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
 from conflict.history.timeline import Position
 
-__all__ = ["EpochSizes", "Lists", "Positions", "Summary", "SummaryColumns", "distinct", "epoch_ends", "summarize"]
-
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]

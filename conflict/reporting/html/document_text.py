@@ -8,8 +8,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["document_text"]
-
 
 def document_text(document: Any) -> str:
     """Return a document as JSON; what JSON does not know stands as text."""

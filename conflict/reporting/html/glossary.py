@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["words_explained"]
-
 # By the word, what tells that a page has it, and what it means.
 _WORDS = {
     "@A": (r"\) ?@\w", "Behind a function: cluster A is the primary, whose applier judges; the other follows it."),

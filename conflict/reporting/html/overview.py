@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 from conflict.reporting.parts import Part
 from conflict.telling.value import Table
 
-__all__ = ["overview"]
-
 
 def overview(parts: Sequence[Part]) -> Table | None:
     """Return a row for each function; None if one result alone tells of functions: it has tables of its own."""

@@ -13,8 +13,6 @@ from conflict.reporting.parts import Headline, Part
 from conflict.telling.drawing import FAINT, INK, PAPER, SERIES, THEME
 from conflict.telling.html import Html, element, escaped, figure, joined, listing_html, sentence, table_html
 
-__all__ = ["page_of"]
-
 _DARK = {INK: "#e6edf3", FAINT: "#3d444d", PAPER: "#161b22"}
 _DARK_SERIES = ("#58a6ff", "#f0b040", "#56d68f", "#f47fb0", "#b39dff", "#9aa4ae")
 _DARK.update(zip(SERIES, _DARK_SERIES, strict=True))

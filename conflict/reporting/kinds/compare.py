@@ -13,8 +13,6 @@ from conflict.shown_text import listed, percent
 from conflict.telling.bytes_by_type import format_name
 from conflict.whatif.comparing.telling import best_pairs, is_too_little, tell_comparison
 
-__all__ = ["compare_part"]
-
 Pair = Mapping[str, Any]
 _SHOWN_ELSEWHERE = ("pairs", "notes", "doubts", "checks")
 

@@ -18,8 +18,6 @@ from conflict.rules.decision import Cause
 from conflict.shown_text import counted, one_line
 from conflict.telling.value import Table, Telling
 
-__all__ = ["conflicts_table", "tell_conflicts"]
-
 _TITLES = {
     By.TABLE: "Conflicts by table",
     **{unit: f"Busiest {unit}s" for unit in UNITS},

@@ -10,8 +10,6 @@ from typing import Any
 from conflict.reporting.parts import Part
 from conflict.whatif.diverging.telling import scope_words, tell_searches
 
-__all__ = ["diverge_part"]
-
 Search = Mapping[str, Any]
 _VALUES = {
     "version": "an update sets it to one more than it finds",

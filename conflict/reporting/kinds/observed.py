@@ -14,8 +14,6 @@ from conflict.results.doubts import Doubt, alarms_of, warnings_of
 from conflict.shown_text import counted, one_line
 from conflict.telling.value import Entry, Listing, Table, Telling, Tone, Toned
 
-__all__ = ["tell_observed"]
-
 
 def tell_observed(found: Compared, top: int, doubts: Sequence[Doubt] = ()) -> Telling:
     """

@@ -19,8 +19,6 @@ from conflict.reporting.parts import Part
 from conflict.shown_text import counted, one_line
 from conflict.telling.value import Entry, Listing, Table, Telling
 
-__all__ = ["repair_part"]
-
 _MOST_ROWS = 20  # of each list
 _ROW = {"table": "table", "key": "key"}
 _NOT_PROVED = "The proof of this plan failed: it does not do what it is for."

@@ -24,8 +24,6 @@ from conflict.results.telling import function_of
 from conflict.rules.decision import Cause
 from conflict.telling.value import Chart, Form
 
-__all__ = ["resolve_part"]
-
 _BINS = 40  # of a timeline, at most
 _STEPS = [
     timedelta(seconds=each)

@@ -29,8 +29,6 @@ from conflict.whatif.simulating.configuration import MOST_EPOCHS, Model, followe
 from conflict.whatif.simulating.report import Interval, intervals_of
 from conflict.whatif.simulating.theory import predictions
 
-__all__ = ["simulate_part", "simulation_document", "tell_simulation"]
-
 Figures = Mapping[str, Any]
 Columns = Mapping[str, Figures]
 _SECOND, _PERCENT = 1_000_000, 100.0

@@ -21,8 +21,6 @@ from conflict.telling.drawing import draw
 from conflict.telling.value import Chart, Form, Table, Telling
 from conflict.whatif.sizing.document import KINDS
 
-__all__ = ["draw_sizes", "sizes_part", "tell_sizes"]
-
 Document = Mapping[str, Any]
 Sizes = tuple[int, int, bool]  # least and most bytes; whether they take more, by what the log lacks
 _EPOCHS = "mysql.ndb_apply_status"  # only NDB logs these rows, in every transaction

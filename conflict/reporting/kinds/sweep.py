@@ -30,8 +30,6 @@ from conflict.whatif.sweeping.border import parse_condition
 from conflict.whatif.sweeping.summary import Grid, axis_value, point_label, value_words
 from conflict.whatif.sweeping.sweep import RESULTS
 
-__all__ = ["sweep_part", "tell_sweep"]
-
 _PERCENT = 100.0
 _MOST_LINES = 6
 _MOST_VALUES = 4  # of an axis in a sentence

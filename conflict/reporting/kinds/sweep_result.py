@@ -20,8 +20,6 @@ from conflict.telling.value import shown
 from conflict.whatif.sweeping.summary import Grid, axis_value, grid_of, value_words
 from conflict.whatif.sweeping.sweep import BORDERS, RESULTS
 
-__all__ = ["Limit", "SweepResult", "limit_column", "limit_question", "limits_of", "read_sweep"]
-
 Row = Mapping[str, Any]
 _PERCENT = 100.0
 

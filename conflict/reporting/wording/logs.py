@@ -10,8 +10,6 @@ from typing import Any
 
 from conflict.shown_text import counted
 
-__all__ = ["log_of", "log_words"]
-
 _MOST_FILES = 4  # of a log in a sentence
 
 

@@ -11,18 +11,6 @@ from typing import Any
 from conflict.telling.value import Table
 from conflict.whatif.simulating.model_file import with_preset
 
-__all__ = [
-    "against_recording",
-    "is_learnt",
-    "is_replayed",
-    "learnt_from_the_middle",
-    "model_functions",
-    "model_types",
-    "model_words",
-    "recorded_epochs",
-    "without_function",
-]
-
 Document = Mapping[str, Any]
 _BINLOG_TYPE = 7  # if the model names none
 

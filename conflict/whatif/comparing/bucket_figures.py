@@ -42,8 +42,6 @@ from conflict.rules.decision import Verdict
 from conflict.whatif.comparing.known_part import KnownPart
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["BucketFigures", "Rejected", "Transactions", "bucket_figures", "partly_rejected", "written_in"]
-
 # A group of an epoch takes the low half of a code; groups start at -1.
 _GROUP_BITS, _LOWEST_GROUP = 32, -1
 _UPDATE = int(Operation.UPDATE_ROW)

@@ -52,8 +52,6 @@ from conflict.whatif.comparing.pairs import Pair
 from conflict.whatif.comparing.trials import Trial, TrialSubject
 from conflict.whatif.comparing.unsure_transactions import Unsure
 
-__all__ = ["STOP_NOT_KNOWN", "compare_settled"]
-
 STOP_NOT_KNOWN = "whether an operation stops an applier hangs on rows from before the logs, which are not known"
 _STOPS_EARLIER = "an applier stops, and rows that are not compared may stop it earlier"
 

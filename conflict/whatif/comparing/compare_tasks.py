@@ -30,15 +30,6 @@ from conflict.whatif.comparing.known_part import (
 )
 from conflict.whatif.comparing.unsure_transactions import Unsure, UnsureFindings
 
-__all__ = [
-    "CountTask",
-    "DecideTask",
-    "DecidedTrial",
-    "count_changes",
-    "decide_bucket",
-    "find_unsure_in_bucket",
-]
-
 
 @attrs.frozen(eq=False)
 class DecidedTrial:

@@ -75,8 +75,6 @@ from ndb_formats.sizes.log_sizes import LogSizer
 from ndb_formats.sizes.report import SizeReport, size_report
 from ndb_formats.stored import path_of
 
-__all__ = ["TAKEN_AS_RECORDED", "Comparison", "ComparisonWanted", "compare_run"]
-
 TAKEN_AS_RECORDED = (
     "Users' transactions and the moments at which epochs were applied are taken as they were recorded, under the "
     "configured functions; users may have done other things under other functions."

@@ -31,20 +31,6 @@ from conflict.whatif.comparing.bucket_figures import BucketFigures
 from conflict.whatif.comparing.pairs import Pair, function_on
 from ndb_formats.rules.update_format import BINLOG_TYPES, effective_format
 
-__all__ = [
-    "COMPARISON",
-    "CRITERIA",
-    "NOT_OFFERED",
-    "ComparedPair",
-    "Figures",
-    "add_figures",
-    "assumptions",
-    "caveat_of",
-    "open_figures",
-    "parse_criteria",
-    "ranked",
-]
-
 
 def caveat_of(pair: Pair, by_cluster: Mapping[str, Mapping[str, TableSetup]]) -> str | None:
     """Return what speaks against a pair; None if nothing does."""

@@ -42,14 +42,6 @@ from conflict.runs.resolve_run import ResolveRun
 from conflict.whatif.comparing.unsure_transactions import Unsure, UnsureFindings
 from ndb_formats.columnar.kernel import each_read_only
 
-__all__ = [
-    "DecidedBucket",
-    "KnownPart",
-    "find_known_part",
-    "find_unsure",
-    "judging",
-]
-
 
 @attrs.frozen(eq=False)
 class DecidedBucket:

@@ -21,8 +21,6 @@ from conflict.whatif.comparing.compare_tasks import DecidedTrial, DecideTask, fi
 from conflict.whatif.comparing.known_part import judging
 from conflict.whatif.comparing.unsure_transactions import SettledRows, Unsure, UnsureFindings
 
-__all__ = ["with_unsure"]
-
 # From where something still changes after so many rounds, any transaction may be rejected.
 _MOST_ROUNDS = 50
 

@@ -33,23 +33,6 @@ from ndb_formats.errors import SettingError, did_you_mean
 from ndb_formats.rules.update_format import parse_binlog_type
 from ndb_formats.schema.tables import Table
 
-__all__ = [
-    "MEANINGS",
-    "OVERWRITE",
-    "Pair",
-    "Policy",
-    "all_policies",
-    "comparable_columns",
-    "default_policies",
-    "function_on",
-    "kept_columns",
-    "own_columns",
-    "parse_formats",
-    "parse_policies",
-    "primary_of",
-    "role_on",
-]
-
 OVERWRITE = "OVERWRITE"
 # The value compared is the moment of the commit.
 _LAST_COMMIT = FunctionSpec("LAST_COMMIT", "last_commit", Cell.AT_LEAST, Cell.AT_LEAST, Cell.AT_LEAST)

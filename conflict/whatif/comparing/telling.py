@@ -17,8 +17,6 @@ from conflict.telling.value import Chart, Form, Table, Telling
 from conflict.whatif.comparing.figures import NOT_OFFERED
 from conflict.whatif.comparing.pairs import MEANINGS, OVERWRITE
 
-__all__ = ["best_pairs", "is_too_little", "tell_comparison"]
-
 Document = Mapping[str, Any]
 Pair = Mapping[str, Any]
 _LOST = (

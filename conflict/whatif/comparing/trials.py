@@ -17,8 +17,6 @@ from conflict.rules.table_setup import RefusalKind, TableSetup, refusal_of
 from conflict.whatif.comparing.pairs import Pair, Policy, function_on, role_on
 from ndb_formats.rules.update_format import BINLOG_TYPES, UpdateFormat, effective_format
 
-__all__ = ["Trial", "TrialSubject", "binlog_types_of", "judged_tables"]
-
 
 @attrs.frozen
 class TrialSubject:

@@ -15,8 +15,6 @@ import numpy as np
 from conflict.engine.columnar.fixed_point import in_conflict
 from conflict.engine.kernels.arrays import Bool, Conflicts, Int32, Int64
 
-__all__ = ["SettledRows", "Unsure", "UnsureFindings"]
-
 
 @attrs.frozen(eq=False)
 class SettledRows:

@@ -22,8 +22,6 @@ from conflict.rules.decision import stored_precision
 from conflict.whatif.diverging.scope import Scope, Values
 from conflict.whatif.diverging.state import NAME, BothStates, ClusterState, LoggedEpoch, cells
 
-__all__ = ["state_key"]
-
 _KEY_BYTES = 16
 
 Cells = tuple[int, ...] | None

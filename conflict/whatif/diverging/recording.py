@@ -34,11 +34,6 @@ from ndb_formats.rules.images import LoggedImages, Logging, Row
 from ndb_formats.schema.tables import Table
 from ndb_formats.writing.binlog_writer import APPLY_STATUS_TABLE, BinlogSettings, BinlogWriter, WrittenChange
 
-__all__ = [
-    "write_recording",
-    "write_recordings",
-]
-
 VERSION = "9.7.4-cluster"
 _MOMENT = 1_700_000_000_000_000  # microseconds since 1970; the first epoch
 _BETWEEN_EPOCHS = 100_000

@@ -20,8 +20,6 @@ from conflict.whatif.diverging.state import EPOCH, NAME, BothStates, ClusterStat
 from conflict.whatif.diverging.steps import Commit, Load, SetBack, Step, StepEvent, taken
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["TakenStep", "ending", "history_of", "retell", "timeline", "unsettled"]
-
 _VERBS = {Operation.WRITE_ROW: "inserts", Operation.UPDATE_ROW: "updates", Operation.DELETE_ROW: "deletes"}
 
 

@@ -29,8 +29,6 @@ from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Schema, Table
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["DATABASE", "NAMES", "TABLE", "Goal", "Scope", "Values"]
-
 
 class Goal(StrEnum):
     """

@@ -16,8 +16,6 @@ from conflict.whatif.diverging.scope import Goal, Scope
 from conflict.whatif.diverging.state import BothStates, ClusterState, packed_state, unpacked_state
 from conflict.whatif.diverging.steps import Load, Step, StepEvent, loses_update, possible_steps, taken
 
-__all__ = ["Found", "Mapper", "search"]
-
 # Called with the depth, and how many of the states of that depth are expanded.
 Progress = Callable[[int, int, int], None]
 

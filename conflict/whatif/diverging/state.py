@@ -23,21 +23,6 @@ from conflict.engine.reference.row_store import Row, RowKey
 from conflict.whatif.diverging.scope import DATA_BYTES, DATABASE, TABLE, Scope
 from ndb_formats.events.row_image import RowImage, RowLayout
 
-__all__ = [
-    "EPOCH",
-    "NAME",
-    "BothStates",
-    "ClusterState",
-    "CommittedEntry",
-    "LoggedEpoch",
-    "TransactionAuthor",
-    "cells",
-    "data",
-    "packed_state",
-    "replayed",
-    "unpacked_state",
-]
-
 _LAYOUT = "layout"
 
 

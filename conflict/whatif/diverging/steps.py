@@ -39,19 +39,6 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.rules.update_format import ndb_columns
 
-__all__ = [
-    "Apply",
-    "Commit",
-    "Load",
-    "RowWish",
-    "SetBack",
-    "Step",
-    "StepEvent",
-    "loses_update",
-    "possible_steps",
-    "taken",
-]
-
 
 def loses_update(before: BothStates, event: StepEvent, after: BothStates) -> bool:
     """

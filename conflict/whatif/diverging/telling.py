@@ -12,8 +12,6 @@ from conflict.telling.value import Table, Telling
 from conflict.whatif.diverging.retelling import ending, retell, timeline, unsettled
 from conflict.whatif.diverging.search import Found
 
-__all__ = ["found_json", "scope_words", "tell_searches"]
-
 Search = Mapping[str, Any]
 # By what was looked for: that there is such a schedule, and that there is none.
 _GOALS = {

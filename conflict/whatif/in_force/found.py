@@ -29,8 +29,6 @@ from conflict.whatif.in_force.trials import Assignment, Trial, Trials
 from ndb_formats.errors import FormatError
 from ndb_formats.schema.tables import Table
 
-__all__ = ["find_functions"]
-
 SIZES = (1 << 19, 1 << 21)  # bytes of each log
 _REFERENCE_SIZE = 1 << 17  # the same, where the reference engine tries functions
 _FEW_TABLES = 8  # each of so many is tried without a function, even if all fits

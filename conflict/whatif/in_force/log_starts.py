@@ -14,8 +14,6 @@ from conflict.config.configuration import Configuration, LoggingServer
 from ndb_formats.columnar.event_index import EventIndex, recent_index
 from ndb_formats.constants import TRANSACTION_STARTS
 
-__all__ = ["with_log_starts"]
-
 
 def with_log_starts(configuration: Configuration, size: int, folder: Path) -> Configuration:
     """

@@ -31,8 +31,6 @@ from conflict.runs.runner import in_threads
 from ndb_formats.errors import FormatError
 from ndb_formats.schema.tables import Table
 
-__all__ = ["Assignment", "Trial", "Trials"]
-
 _FIGURES_ALONE = ResultOptions(final_rows=False, all_outcomes=False)
 _REFRESHED = (f"shown {Effect.REFRESHED.name}", f"shown {Effect.REFRESHED_ABSENT.name}")
 

@@ -40,8 +40,6 @@ from ndb_formats.rules.update_format import UpdateFormat, effective_format, ndb_
 from ndb_formats.schema.tables import Table
 from ndb_formats.writing.binlog_writer import APPLY_STATUS_TABLE, BinlogSettings, BinlogWriter, rows_shape
 
-__all__ = ["bytes_by_type", "write_binlogs"]
-
 _LOG_NAME = b"binlog"  # of a row of `ndb_apply_status`
 _WIDTHS = {ColumnCode.LONG: 4, ColumnCode.LONGLONG: 8, ColumnCode.VARCHAR: 1 + len(_LOG_NAME)}
 _KINDS, _FLAGS = 8, 8  # more than there are

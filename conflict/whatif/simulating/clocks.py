@@ -21,8 +21,6 @@ import numpy as np
 from conflict.engine.kernels.arrays import Int64
 from conflict.history.epochs import BinlogEpoch
 
-__all__ = ["EpochClock", "Journeys", "journeys", "never_arrived"]
-
 CHECKPOINT = 2_000_000  # TimeBetweenGlobalCheckpoints, microseconds; no binlog tells it
 USUAL_EPOCHS = (1, 2, 4, 5, 10, 20, 40, 50, 100, 200)  # in a checkpoint
 FASTEST = 0.05  # share of the epochs that count as the fastest

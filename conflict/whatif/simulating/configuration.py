@@ -32,25 +32,6 @@ from conflict.whatif.simulating.workload import Purpose, Workload, stream
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 
-__all__ = [
-    "DATABASE",
-    "MOST_EPOCHS",
-    "ApplierSettings",
-    "Latency",
-    "Link",
-    "Model",
-    "ModelTable",
-    "Site",
-    "Span",
-    "followers_of",
-    "latency_of",
-    "loading_site",
-    "phase_of",
-    "refuse_unconnected",
-    "source_of",
-    "upstream",
-]
-
 
 def refuse_unconnected(model: Model) -> None:
     """

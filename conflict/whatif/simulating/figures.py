@@ -38,8 +38,6 @@ from ndb_formats.rules.update_format import ndb_columns
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["counters_of", "decisions_in_order", "final_rows", "history_of"]
-
 _KEY_BYTES, _VALUE_BYTES = 4, 8
 _INT, _BIGINT = WireType(ColumnCode.LONG), WireType(ColumnCode.LONGLONG)
 

@@ -17,8 +17,6 @@ from conflict.engine.kernels.arrays import Int64
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import did_you_mean
 
-__all__ = ["Hotspot", "KeyChoice", "Latest", "Uniform", "Weighted", "Zipfian", "drawn_by_weight", "key_choice"]
-
 ZIPFIAN_CONSTANT = 0.99  # as in YCSB
 
 

@@ -41,8 +41,6 @@ from conflict.whatif.simulating.run import Simulated, simulate
 from conflict.whatif.simulating.wishes import Numbers, done_by, learnt_workload
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["learn", "learnt_model", "read_logs", "scaled"]
-
 # By cluster: how often its users inserted, updated or deleted rows of each table, by the table's name without database.
 Done = Mapping[str, Mapping[tuple[str, str], int]]
 TRIES, RUNS, CHANGES = 4, 4, 100_000

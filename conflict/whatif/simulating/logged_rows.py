@@ -16,8 +16,6 @@ from conflict.whatif.simulating.kernels.users import epoch_number
 from conflict.whatif.simulating.kernels.world import EPOCH
 from conflict.whatif.simulating.run import Simulated
 
-__all__ = ["STATUS_COLUMNS", "EpochStretch", "logged_epochs", "shown_applies", "stretches"]
-
 STATUS_COLUMNS = 5  # of `ndb_apply_status`
 ROWS = 100_000  # of a stretch, about
 

@@ -34,8 +34,6 @@ from conflict.whatif.simulating.workload_file import workload_of
 from ndb_formats.errors import did_you_mean
 from ndb_formats.rules.update_format import effective_format, parse_binlog_type
 
-__all__ = ["PRESETS", "load_model", "model_document", "model_text", "parse_model", "with_preset"]
-
 PRESETS = {
     # Transfers between two accounts: both rows are read, and written after a while if nobody changed them.
     "bank": """

@@ -22,8 +22,6 @@ from conflict.whatif.simulating.run import Simulated, simulate
 from conflict.whatif.simulating.spreading import Spread, spread_of
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Figures", "Interval", "figures_of", "intervals_of", "run_seeds"]
-
 Figures = dict[str, Any]  # by name: a number, or figures
 Float64 = npt.NDArray[np.float64]
 MILLISECOND, SECOND = 1e3, 1e6

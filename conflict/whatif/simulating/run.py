@@ -64,8 +64,6 @@ from ndb_formats.columnar.kernel_mode import expect_work
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.update_format import ndb_columns
 
-__all__ = ["CLOCK_START", "Simulated", "simulate"]
-
 LOADED_PER_TRANSACTION = 1000
 # Bytes of binlogs whose kernels are at work as long at a time: rows are loaded at once, transactions run in slices.
 _WORK_OF_ROW, _WORK_OF_TRANSACTION = 128, 16

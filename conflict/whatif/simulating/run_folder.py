@@ -18,13 +18,6 @@ from conflict.whatif.simulating.configuration import DATABASE, Model, source_of
 from conflict.whatif.simulating.logged_rows import logged_epochs, shown_applies
 from conflict.whatif.simulating.run import Simulated
 
-__all__ = [
-    "RUN_FILE",
-    "check_run_folder",
-    "run_folder",
-    "write_run",
-]
-
 RUN_FILE = "run.toml"
 _SCHEMA = "schema.sql"
 _FIRST_LINE = "# A simulation, seed "  # tells that a folder may be replaced

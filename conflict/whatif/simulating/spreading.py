@@ -16,8 +16,6 @@ from conflict.whatif.simulating.kernels.users import epoch_number
 from conflict.whatif.simulating.kernels.world import NEVER, World
 from ndb_formats.columnar.kernel import each_read_only
 
-__all__ = ["Spread", "spread_of"]
-
 _NOWHERE = -1
 
 

@@ -27,8 +27,6 @@ from conflict.whatif.simulating.kernels.world import Stamp, Wish
 from conflict.whatif.simulating.key_choice import Uniform
 from conflict.whatif.simulating.workload import Listed, Mix, Pairs, Workload
 
-__all__ = ["Predicted", "predictions"]
-
 SECOND, MILLISECOND = 1_000_000, 1e-3
 
 

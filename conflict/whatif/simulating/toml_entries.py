@@ -13,8 +13,6 @@ from conflict.errors import ConfigurationError
 from conflict.whatif.simulating.kernels.world import FOREVER
 from ndb_formats.errors import did_you_mean
 
-__all__ = ["LONGEST", "MILLISECOND", "SECOND", "TomlEntries", "is_number", "is_time"]
-
 MILLISECOND, SECOND = 1000, 1_000_000
 MOST = 2.0**53  # up to here every whole number is a float
 LONGEST = FOREVER  # microseconds; many of them add up within 64 bits

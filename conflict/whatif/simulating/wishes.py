@@ -22,8 +22,6 @@ from conflict.history.timeline import Transaction
 from conflict.whatif.simulating.clocks import EpochClock
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Numbers", "done_by", "learnt_workload", "short_name"]
-
 Shares = npt.NDArray[np.float64]
 MOST_SLOTS = 2000  # in which rates are counted
 ROUNDS, RARELY = 5, 0.02

@@ -22,20 +22,6 @@ from conflict.engine.kernels.arrays import Bool, Int8, Int64, UInt64
 from conflict.whatif.simulating.kernels.world import RESOLVE_BIT, Wish
 from conflict.whatif.simulating.key_choice import KeyChoice, Latest, Uniform, drawn_by_weight
 
-__all__ = [
-    "Drawn",
-    "InsertKeys",
-    "KeySpace",
-    "Listed",
-    "Mix",
-    "Pairs",
-    "Purpose",
-    "Shapes",
-    "Workload",
-    "draw_wishes",
-    "stream",
-]
-
 
 class Purpose(IntEnum):
     """What a stream is for."""

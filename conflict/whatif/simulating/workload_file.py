@@ -13,8 +13,6 @@ from conflict.whatif.simulating.key_choice import KeyChoice, Weighted, key_choic
 from conflict.whatif.simulating.toml_entries import SECOND, TomlEntries, is_number
 from conflict.whatif.simulating.workload import InsertKeys, Listed, Mix, Pairs, Shapes, Workload
 
-__all__ = ["WISHES", "workload_of"]
-
 # Words for the wishes of a transaction that is listed, and the proportions of those that are not.
 WISHES = {wish.name.lower(): wish for wish in Wish}
 MOST_ROWS = 1_000_000  # of a transaction

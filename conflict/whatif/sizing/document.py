@@ -12,8 +12,6 @@ import attrs
 from ndb_formats.rules.formats import FORMATS
 from ndb_formats.sizes.report import ChangeSizes, SizeBounds, SizeReport
 
-__all__ = ["KINDS", "sizes_json"]
-
 KINDS = ("insert", "update", "delete")  # as `CHANGES`
 _COSTLY = 10
 

@@ -29,8 +29,6 @@ from ndb_formats.schema.tables import Schema, split_full_name
 from ndb_formats.sizes.log_sizes import LogSizer
 from ndb_formats.sizes.report import CompressionMeter, SizeReport, size_report
 
-__all__ = ["MeasuredLog", "configured_types", "measured_log"]
-
 _MEGABYTE = 1_000_000
 _ROWS = np.array(sorted(ROWS_EVENTS), np.int64)
 

@@ -16,8 +16,6 @@ import attrs
 from conflict.errors import ConfigurationError
 from conflict.whatif.sweeping.sweep_file import Point, Sweep
 
-__all__ = ["Border", "Condition", "check_axis", "find_borders", "nearest", "parse_condition"]
-
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,

@@ -13,8 +13,6 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["Grid", "axis_value", "flat_figures", "grid_of", "main_axis", "point_label", "value_words"]
-
 
 def flat_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
     """

@@ -38,8 +38,6 @@ from conflict.whatif.sweeping.border import Border, Condition, find_borders, nea
 from conflict.whatif.sweeping.summary import flat_figures
 from conflict.whatif.sweeping.sweep_file import Point, Sweep, document_at
 
-__all__ = ["BORDERS", "RESULTS", "RUNS", "Search", "SweepRun", "Swept", "check_folder", "run_sweep"]
-
 RUNS = "runs"
 _FORMAT = 2  # raised when the figures of a run change
 

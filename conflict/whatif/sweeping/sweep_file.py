@@ -19,8 +19,6 @@ from conflict.errors import ConfigurationError
 from conflict.whatif.simulating.model_file import parse_model, with_preset
 from conflict.whatif.simulating.toml_entries import TomlEntries, is_number
 
-__all__ = ["AXES", "Point", "Sweep", "document_at", "load_sweep"]
-
 Document = dict[str, Any]
 
 

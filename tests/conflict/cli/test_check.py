@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import conflict
-from conflict.cli.common import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.errors import ConfigurationError
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from conflict.cli.common import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.conformance.case import ConflictCase
 from tests.conflict.cli.commands import invoke
 from tests.corpora import RECORDINGS, SHARED

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 import conflict
-from conflict.cli.common import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.config.database_names import DatabaseNames
 from conflict.config.option_values import By
 from conflict.history.grid.folder import Folder

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from conflict.cli.common import ExitCode
+from conflict.cli.refusals import ExitCode
 from tests.conflict.cli.commands import invoke
 from tests.corpora import RECORDINGS
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import conflict
 from conflict.cli.app import app
-from conflict.cli.common import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.folder import Folder

@@ -15,7 +15,7 @@ import zstandard
 from typer.testing import CliRunner
 
 from conflict.cli.app import app
-from conflict.cli.common import ExitCode
+from conflict.cli.refusals import ExitCode
 from tests.corpora import DEMO, RECORDINGS
 
 BINLOG = DEMO / "A.binlog.000001"

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from conflict import explain
-from conflict.cli.common import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.explaining.events import EVENTS
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO

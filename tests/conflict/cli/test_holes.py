@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conflict.cli.app import app
-from conflict.cli.common import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.history.ingestion.logged_epochs import scan_epochs
 from tests.conflict.spliced_logs import part_of
 from tests.corpora import DEMO

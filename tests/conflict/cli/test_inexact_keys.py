@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conflict.cli.common import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.config.run_file import load_run_file
 from ndb_formats.errors import UnsupportedError
 from ndb_formats.schema.row_keys import refuse_inexact_keys

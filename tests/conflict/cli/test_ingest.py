@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from conflict.cli.common import ExitCode
+from conflict.cli.refusals import ExitCode
 from tests.conflict.cli.commands import invoke
 from tests.conflict.growing import commits
 from tests.corpora import DEMO

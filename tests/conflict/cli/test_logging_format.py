@@ -6,7 +6,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from conflict.cli.app import app
-from conflict.cli.common import ExitCode
+from conflict.cli.refusals import ExitCode
 from tests.conflict.cli.commands import invoke
 
 

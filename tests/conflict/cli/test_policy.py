@@ -7,7 +7,7 @@ import pytest
 from conflict.checking.check import refuse_by_policy
 from conflict.checking.reasons import rules_out
 from conflict.checking.subject import subject_of
-from conflict.cli.common import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.config.arguments import DeploymentPolicy
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from conflict.cli.common import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.history.grid.folder import Folder
 from conflict.results.files import whole_or_not_at_all
 from tests.conflict.cli.commands import invoke

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from conflict.cli.common import ExitCode
+from conflict.cli.refusals import ExitCode
 from ndb_formats.binlog_reader import read_events
 from tests.conflict.cli.commands import invoke
 from tests.corpora import RECORDINGS

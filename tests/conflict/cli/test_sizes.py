@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conflict.cli import app as cli
-from conflict.cli.common import ExitCode
+from conflict.cli.refusals import ExitCode
 from tests.corpora import DEMO, RECORDINGS
 
 FOLDER = RECORDINGS / "ndb_formats" / "composite_type7"

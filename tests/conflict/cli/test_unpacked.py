@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conflict.cli.app import app
-from conflict.cli.common import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.runs.runner import in_process
 from ndb_formats.cursor import UNPACKED_OPTION, allow_unpacked
 from tests.corpora import DEMO

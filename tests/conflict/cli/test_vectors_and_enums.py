@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conflict import check
-from conflict.cli.common import ExitCode
+from conflict.cli.refusals import ExitCode
 from tests.conflict.cli.commands import invoke
 from tests.corpora import RECORDINGS
 

@@ -14,16 +14,6 @@ import numpy.typing as npt
 from conflict.history.ingestion.kernels.events import EventRole
 from ndb_formats.columnar.kernel import inlined, kernel, wrapping_product
 
-__all__ = [
-    "AppliedArrays",
-    "EpochArrays",
-    "EventEpochs",
-    "GroupedEvents",
-    "OrderedRows",
-    "group_events",
-    "order_rows",
-]
-
 Bool = npt.NDArray[np.bool_]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]

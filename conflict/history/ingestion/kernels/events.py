@@ -12,8 +12,6 @@ from ndb_formats.columnar.kernel import inlined, kernel, wrapping_product
 from ndb_formats.columnar.kernels.words import crc32, little_endian, load16
 from ndb_formats.constants import EventType
 
-__all__ = ["EventRole", "add_values", "change_digests", "commit_times", "image_slices", "read_numbers", "roles_of"]
-
 
 class EventRole(IntEnum):
     """What an event means for epochs."""

@@ -22,8 +22,6 @@ from conflict.whatif.simulating.kernels.world import NEVER, RESOLVE_BIT, all_col
 from ndb_formats.columnar.kernel import inlined, part, unsigned
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["apply_epoch"]
-
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
 EQUAL, LESS = int(Cell.EQUAL), int(Cell.LESS)

@@ -19,8 +19,6 @@ from conflict.whatif.simulating.kernels.world import RESOLVE_BIT, MoreOfChanges,
 from ndb_formats.columnar.kernel import inlined, kernel
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 
-__all__ = ["APPLIED_BIT", "Held", "RowKind", "RowOrigin", "SimulatedRows", "log_epochs"]
-
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED = int(Verdict.APPLIED)
 REFLECTED, REFRESH = int(ConflictFlag.REFLECTED), int(ConflictFlag.REFRESH)

@@ -17,8 +17,6 @@ from conflict.whatif.simulating.kernels.users import commit_transaction, epoch_n
 from conflict.whatif.simulating.kernels.world import FOREVER, NEVER
 from ndb_formats.columnar.kernel import inlined, kernel, part, with_python_values
 
-__all__ = ["End", "run_until"]
-
 
 class End(IntEnum):
     """Why the loop ends."""

@@ -17,8 +17,6 @@ from conflict.engine.kernels.rules import is_delete_delete
 from conflict.rules.decision import Verdict
 from ndb_formats.columnar.kernel import inlined, kernel
 
-__all__ = ["ChangedParts", "Happened", "Lost", "Taken", "spread_epochs", "trace_losses"]
-
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
 NOBODY, FULL = -1, -1
 

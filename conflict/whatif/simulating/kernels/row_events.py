@@ -16,8 +16,6 @@ from conflict.engine.kernels.arrays import Int32, Int64, UInt64
 from ndb_formats.columnar.kernel import inlined, interpreted_by, kernel
 from ndb_formats.columnar.kernels.words import crc32
 
-__all__ = ["CHECKSUM", "HEADER", "Bytes", "RowsToPack", "Templates", "pack_rows", "packed_bytes", "seal_events"]
-
 Bytes = npt.NDArray[np.uint8]
 HEADER, CHECKSUM = 19, 4
 TYPE_AT, SERVER_AT, SIZE_AT, POSITION_AT = 4, 5, 9, 13

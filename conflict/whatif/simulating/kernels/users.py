@@ -10,8 +10,6 @@ from conflict.whatif.simulating.kernels.world import RESOLVE_BIT, Stamp, Wish, a
 from ndb_formats.columnar.kernel import inlined, part, unsigned
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["commit_transaction", "epoch_number", "note_difference", "put_change", "read_wanted"]
-
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 READ, INSERT, PUT, SWAP = int(Wish.READ), int(Wish.INSERT), int(Wish.PUT), int(Wish.SWAP)
 WISHED_DELETE = int(Wish.DELETE)

@@ -16,30 +16,6 @@ from conflict.engine.kernels.arrays import Bool, Int8, Int16, Int32, Int64, UInt
 from conflict.engine.kernels.records import Changes, DecisionBuffers, Records, Rules, Schedule, Work
 from ndb_formats.columnar.kernel import inlined, interpreted_by, unsigned
 
-__all__ = [
-    "EPOCH",
-    "FOREVER",
-    "NEVER",
-    "RESOLVE_BIT",
-    "RUN",
-    "SETTINGS",
-    "SITE",
-    "TABLE",
-    "TAKEN",
-    "TOTALS",
-    "Intentions",
-    "Intervals",
-    "MoreOfChanges",
-    "MoreOfEntries",
-    "MoreOfRows",
-    "Stamp",
-    "Wish",
-    "World",
-    "all_columns",
-    "column_bit",
-    "written_value",
-]
-
 NEVER = np.int64(2**62)  # later than any time
 FOREVER = 10**15  # ends what has no end; later than all that happens
 RESOLVE_BIT = np.uint64(1 << 63)  # of a set of columns: the resolve column; data column n has bit n

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import conflict
-from conflict.cli.common import ExitCode
+from conflict.cli.refusals import ExitCode
 from conflict.config.arguments import DeploymentPolicy
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
