@@ -12,14 +12,14 @@ import pyarrow.dataset as pads
 
 from benchmarks.makers.history_reader import read_history
 from conflict.engine.inference.replay import resolve
+from conflict.engine.ledger.layout import APPLIED_EPOCHS, ResultOptions, applied_epochs_path, rows_folder
+from conflict.engine.ledger.resolution_ledger import ReferenceLedger, write_resolution
+from conflict.engine.ledger.summary import RunSummary
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
+from conflict.history.tasks import in_process
 from conflict.results.files import read_rows
-from conflict.results.layout import APPLIED_EPOCHS, ResultOptions, applied_epochs_path, rows_folder
-from conflict.results.resolution_ledger import ReferenceLedger, write_resolution
-from conflict.results.summary import RunSummary
 from conflict.runs.resolve_job import resolve_history
-from conflict.runs.runner import in_process
 
 __all__ = ["by_job", "by_reference", "differences"]
 

@@ -3,7 +3,7 @@ How much more a busy pair of clusters costs than a quiet one, and ten times its 
 
     python -m benchmarks.busy --changes 300000
 
-Timed is `conflict.pipeline.resolve` with the local engine in this process, on the binlogs of simulations (see
+Timed is `conflict.runs.pipeline.resolve` with the local engine in this process, on the binlogs of simulations (see
 `benchmarks.makers.simulated_pair`), whose counters each result must have. The busy pair has a few hot rows,
 transactions of one to eight rows, and appliers that fall behind; the quiet one has as many row changes. Pairs of one
 function take turns. The model judges rows when an epoch is committed, so no binlog contradicts its result, and the

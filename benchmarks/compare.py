@@ -20,13 +20,13 @@ from benchmarks.makers.history_maker import configuration
 from benchmarks.makers.history_shape import Shape
 from benchmarks.resolve import history_of, small_shape
 from benchmarks.timing import environment, markdown_table, write_results
+from conflict.engine.ledger.layout import ResultOptions
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import read_manifest
 from conflict.history.run import Run
-from conflict.results.layout import ResultOptions
+from conflict.history.tasks import Runner
 from conflict.runs.resolve_job import settle_history
 from conflict.runs.resolve_run import part_of_log
-from conflict.runs.runner import Runner
 from conflict.spark.session import spark_session
 from conflict.spark.spark_runner import spark_runner
 from conflict.whatif.comparing.compare_job import compare_settled

@@ -3,7 +3,7 @@ How long a user waits: from the binlogs of two clusters to the result, with fina
 
     python -m benchmarks.end_to_end --peer-python VENV/bin/python --mysqlbinlog PATH
 
-Timed is `conflict.pipeline.resolve` with the local engine in this process, after a run that compiles the kernels;
+Timed is `conflict.runs.pipeline.resolve` with the local engine in this process, after a run that compiles the kernels;
 the start of the command is apart. The binlogs come from `benchmarks.makers.pair_maker`, or with ``--simulated`` from a
 simulation, whose counters the result must have. Half of their row changes are the
 clusters' own, the other half those that appliers logged; rates count all of them, because every reader has to. Beside
@@ -31,7 +31,7 @@ from benchmarks.makers.pair_maker import make_pair
 from benchmarks.makers.simulated_pair import COUNTERS, make_simulated_pair
 from benchmarks.timing import Run, environment, in_turns, markdown_table, write_results
 from conflict.config.run_file import load_run_file
-from conflict.pipeline import resolve
+from conflict.runs.pipeline import resolve
 
 RESULTS = Path(__file__).parent / "results" / "end_to_end.json"
 OURS, TOOL, PEER = "resolve", "mysqlbinlog -vv --base64-output=decode-rows", "python-mysql-replication, iterating"

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from conflict.conformance.case import ConflictCase
+from conflict.judge.case import ConflictCase
 from conflict.whatif.simulating.learning import learn, read_logs
 from conflict.whatif.simulating.model_file import parse_model
 from conflict.whatif.simulating.report import run_seeds

@@ -14,10 +14,10 @@ import time
 from typing import Any
 
 from benchmarks.makers.history_maker import configuration
+from conflict.engine.ledger.layout import ResultOptions
 from conflict.history.grid.folder import Folder
-from conflict.results.layout import ResultOptions
+from conflict.history.tasks import Runner
 from conflict.runs.resolve_job import resolve_history
-from conflict.runs.runner import Runner
 from conflict.spark.session import spark_session
 from conflict.spark.spark_runner import spark_runner
 

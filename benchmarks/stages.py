@@ -20,8 +20,8 @@ from benchmarks.makers.history_shape import Shape
 from benchmarks.resolve import NAMES, history_of, small_shape
 from benchmarks.timing import markdown_table
 from conflict.history.grid.folder import Folder
+from conflict.history.tasks import in_process
 from conflict.runs.resolve_job import resolve_history
-from conflict.runs.runner import in_process
 
 PACKAGES = ("conflict", "ndb_formats")
 FILES = ("read_table", "write_table")

@@ -38,19 +38,19 @@ from conflict.surroundings import allow_missing_ssl
 from ndb_formats.compiled_cache import provide_cache
 
 if TYPE_CHECKING:
-    from conflict.binlogs import decode, sizes
+    from conflict.api.binlogs import decode, sizes
+    from conflict.api.models import simulate, sweep, workload
+    from conflict.api.operations import channel, repair
+    from conflict.api.results import conflicts, explain, explain_differences, lost, report
+    from conflict.api.runs import check, compare, ingest, resolve
     from conflict.checking.check import Report
     from conflict.config.run_file import RunFile, load_run_file
     from conflict.decoding.binlog_table import BinlogTable, read_binlog
     from conflict.errors import ConfigurationError, ConflictError, HistoryError, NotBuiltError
     from conflict.explaining.story import Story
-    from conflict.library import check, compare, ingest, resolve
-    from conflict.operations import channel, repair
-    from conflict.result import Result, read_result
-    from conflict.simulations import simulate, sweep, workload
+    from conflict.results.result import Result, read_result
     from conflict.spark.data_source import register
     from conflict.spark.session import spark_session
-    from conflict.studies import conflicts, explain, explain_differences, lost, report
     from conflict.whatif.comparing.comparison import Comparison
 
 __all__ = [
@@ -99,12 +99,12 @@ _MODULES = {
     "conflict.spark.data_source": ("register",),
     "conflict.spark.session": ("spark_session",),
     "conflict.checking.check": ("Report",),
-    "conflict.library": ("check", "compare", "ingest", "resolve"),
-    "conflict.operations": ("channel", "repair"),
-    "conflict.result": ("Result", "read_result"),
-    "conflict.binlogs": ("decode", "sizes"),
-    "conflict.simulations": ("simulate", "sweep", "workload"),
-    "conflict.studies": ("conflicts", "explain", "explain_differences", "lost", "report"),
+    "conflict.api.runs": ("check", "compare", "ingest", "resolve"),
+    "conflict.api.operations": ("channel", "repair"),
+    "conflict.results.result": ("Result", "read_result"),
+    "conflict.api.binlogs": ("decode", "sizes"),
+    "conflict.api.models": ("simulate", "sweep", "workload"),
+    "conflict.api.results": ("conflicts", "explain", "explain_differences", "lost", "report"),
 }
 
 

@@ -8,7 +8,7 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from conflict.history.grid.folder import Folder
-from conflict.runs.runner import Runner
+from conflict.history.tasks import Runner
 from conflict.spark.session import spark_session
 from conflict.spark.spark_runner import spark_runner
 from ndb_formats.columnar.kernel_mode import Mode, set_mode

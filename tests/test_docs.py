@@ -26,17 +26,17 @@ from conflict.cli.common import console
 from conflict.cli.refusals import MEANINGS
 from conflict.config.arguments import DeploymentPolicy
 from conflict.config.run_file import load_run_file
+from conflict.engine.ledger.arrow_rows import row_schema
+from conflict.engine.ledger.contradictions import CONTRADICTIONS
+from conflict.engine.ledger.layout import APPLIED_EPOCHS, OUTCOMES, OVERWRITTEN, SKIPPED, UNDECIDED, UNLOGGED
 from conflict.errors import ConfigurationError
 from conflict.explaining.events import EVENTS
 from conflict.history.epochs import EpochReader
 from conflict.history.grid import schemas as grid
 from conflict.history.grid.epoch_files import EPOCHS
-from conflict.repairing.lost_changes import LOST
-from conflict.results.arrow_rows import row_schema
+from conflict.operating.repairing.lost_changes import LOST
 from conflict.results.cause_kinds import CauseKind
-from conflict.results.contradictions import CONTRADICTIONS
 from conflict.results.cutovers import REPEATED
-from conflict.results.layout import APPLIED_EPOCHS, OUTCOMES, OVERWRITTEN, SKIPPED, UNDECIDED, UNLOGGED
 from conflict.rules.counters import COUNTERS
 from conflict.rules.decision import Decision, IncomingOperation, RowState
 from conflict.rules.functions import FUNCTIONS, OF_POLICIES, Cell, judge, parse_conflict_function

@@ -21,8 +21,8 @@ import conflict
 from conflict.checking.findings import CODES
 from conflict.checking.rules.releases import RELEASES
 from conflict.checking.rules.settings import codes_of
+from conflict.engine.ledger.careful import CareKind
 from conflict.explaining.picture import draw_story
-from conflict.results.careful import CareKind
 from conflict.rules.server_variables import VARIABLES
 from ndb_formats.binlog_reader import Event, read_events
 from ndb_formats.constants import BINLOG_MAGIC, EventType

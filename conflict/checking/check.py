@@ -41,8 +41,8 @@ from conflict.history.network import refuse_network
 from conflict.history.run import Run
 from conflict.rules.replication_table import rows_without_table
 from conflict.rules.server_variables import Release, is_release, parse_release
-from conflict.shown_text import counted
 from conflict.telling.html import telling_html
+from conflict.telling.shown_text import counted
 from conflict.telling.terminal import telling_text
 
 Rule = Callable[[Subject], Iterable[Finding]]

@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, count, islice
 from pathlib import Path
 
+from conflict.config.additions import Additions, refuse_other_primary
 from conflict.config.replication_rows import load_replication_rows
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.config.server_settings import load_epoch_times, load_server_variables
-from conflict.discovery.additions import Additions
-from conflict.discovery.draft import refuse_other_primary
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import typed_function
 from ndb_formats.errors import did_you_mean

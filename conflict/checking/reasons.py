@@ -17,7 +17,7 @@ from conflict.rules.functions import FUNCTIONS, ConflictFunction
 from conflict.rules.replication_table import Role
 from conflict.rules.stops import ROLE_VARIABLE, ServerStop, active_function
 from conflict.rules.table_setup import Refusal, RefusalKind
-from conflict.shown_text import listed
+from conflict.telling.shown_text import listed
 from ndb_formats.schema.tables import Table
 
 # CREATE TABLE is refused.

@@ -16,7 +16,7 @@ from conflict.checking.findings import Finding, Severity, TablePlace
 from conflict.checking.reasons import rules_out, weight_of
 from conflict.checking.requirements import MARKS, Answer, Status, mark
 from conflict.config.arguments import DeploymentPolicy
-from conflict.shown_text import counted
+from conflict.telling.shown_text import counted
 from conflict.telling.value import Entry, Listing, Table, Telling, Tone, Toned
 from ndb_formats.findings import ReplicaEffect
 from ndb_formats.schema.tables import Table as Definition

@@ -23,7 +23,7 @@ from rich.segment import Segment
 
 from conflict.decoding.staging import stopped_politely
 from conflict.errors import ConflictError
-from conflict.shown_text import not_utf8, printable
+from conflict.telling.shown_text import not_utf8, printable
 from ndb_formats.errors import FormatError
 from ndb_formats.stored import path_of
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from conflict.api.runs import additions_of, run_of
 from conflict.cli.common import progress_bars
 from conflict.cli.refusals import messages
-from conflict.library import additions_of, run_of
 
 if TYPE_CHECKING:
     from conflict.cli.from_functions import Call
+    from conflict.config.additions import Additions
     from conflict.config.run_file import RunFile
-    from conflict.discovery.additions import Additions
     from conflict.discovery.draft import Draft
 
 

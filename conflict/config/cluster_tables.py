@@ -33,7 +33,7 @@ from conflict.config.text_file import plain_path
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_filter import FILTER_OPTIONS, ReplicationFilter, channels_of, options_of
 from conflict.rules.replication_table import Role
-from conflict.shown_text import listed
+from conflict.telling.shown_text import listed
 from ndb_formats.binlog_reader import read_headers
 from ndb_formats.cursor import whole_number
 from ndb_formats.errors import FormatError, did_you_mean

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from conflict.config.text_file import refuse_address
 from conflict.errors import ConfigurationError, ConflictError, HistoryError
-from conflict.shown_text import listed
+from conflict.telling.shown_text import listed
 from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.tables import split_full_name
 

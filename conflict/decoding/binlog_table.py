@@ -23,8 +23,8 @@ from conflict.decoding.inputs import Inputs, opened_inputs
 from conflict.decoding.one_table import fitted_changes, joined_schema
 from conflict.discovery.logs import log_source
 from conflict.errors import ConfigurationError, LogWarning
-from conflict.shown_text import counted, one_line
 from conflict.telling.html import telling_html
+from conflict.telling.shown_text import counted, one_line
 from conflict.telling.terminal import telling_text
 from conflict.telling.value import Table, Telling
 from ndb_formats.columnar.batches import METADATA, RowBatch

@@ -7,21 +7,20 @@ are in force; who can try functions on them finds which ones fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import attrs
 
+from conflict.config.additions import Additions, ShownFunctions, refuse_other_primary
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
-from conflict.config.replication_rows import load_replication_rows
 from conflict.config.run_file import RunFile, parse_run_file
-from conflict.discovery.additions import Additions, ShownFunctions
 from conflict.discovery.clusters import FoundCluster, clusters_of
 from conflict.discovery.draft_text import DraftText, LoggedFormats
 from conflict.discovery.logs import FoundLog, find_logs
 from conflict.errors import ConfigurationError
 from conflict.history.definitions_over_time import make_run
-from conflict.rules.functions import parse_conflict_function, typed_function
+from conflict.rules.functions import typed_function
 from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.tables import Schema
 
@@ -134,38 +133,3 @@ def bare_clusters(given: Sequence[Path], *, alone: bool = False) -> Configuratio
         for each in found
     )
     return Configuration(tuple(clusters), Schema(), ())
-
-
-def refuse_other_primary(primary: str | None, server_ids: Mapping[str, int], rows: Path) -> None:
-    """
-    Refuse a primary on which no row sets NDB$EPOCH or NDB$EPOCH_TRANS, where one does so on the other cluster alone.
-
-    Args:
-        primary: Name of the primary; None if none is given.
-        server_ids: By cluster, the id of its server.
-        rows: File with the rows of ``mysql.ndb_replication``.
-
-    Raises:
-        ConfigurationError: The rows contradict the primary.
-    """
-    if primary is None:
-        return
-    on = {row.server_id: row for row in load_replication_rows(rows) if _of_primary(row.conflict_fn)}
-    other = next((name for name, server_id in server_ids.items() if name != primary and server_id in on), None)
-    if other is not None and server_ids[primary] not in on and 0 not in on:
-        row = on[server_ids[other]]
-        message = (
-            f"--primary {primary}: {rows} sets {row.conflict_fn} for {row.db}.{row.table_name} on server "
-            f"{row.server_id}, which is {other}, and on no server of {primary}; give --primary {other}, or correct the "
-            "rows"
-        )
-        raise ConfigurationError(message)
-
-
-def _of_primary(text: str | None) -> bool:
-    """Whether a function is set on the primary alone; a text that is none is refused elsewhere."""
-    try:
-        spec = None if not text else parse_conflict_function(text).spec
-    except ConfigurationError:
-        return False
-    return spec is not None and spec.refreshes and not spec.uses_role

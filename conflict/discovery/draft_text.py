@@ -14,14 +14,14 @@ from typing import Self
 
 import attrs
 
+from conflict.config.additions import Additions, ShownFunctions
 from conflict.config.configuration import ClusterConfiguration
-from conflict.discovery.additions import Additions, ShownFunctions
 from conflict.discovery.clusters import FoundCluster
 from conflict.discovery.logged_types import logged_options, logged_types
 from conflict.errors import ConfigurationError
 from conflict.history.run import Run
 from conflict.rules.functions import ConflictFunction
-from conflict.shown_text import listed
+from conflict.telling.shown_text import listed
 from ndb_formats.errors import did_you_mean
 from ndb_formats.stored import Stored, path_of
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from conflict.config.option_values import known_table
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.explaining.row_changes import RowLog
-from conflict.result import Result
+from conflict.results.result import Result
 from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.tables import Table
 

@@ -12,8 +12,8 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
+from conflict.engine.ledger.layout import OUTCOMES, ROW_KEY
 from conflict.history.grid.schemas import PLACE
-from conflict.results.layout import OUTCOMES, ROW_KEY
 from conflict.rules.decision import Verdict
 from ndb_formats.columnar.records import value_text
 from ndb_formats.types.values import Value

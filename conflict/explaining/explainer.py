@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from conflict.config.arguments import StageProgress, no_progress
+from conflict.engine.ledger.layout import OUTCOME_PLACE
+from conflict.engine.ledger.table_keys import TableKey, has_moments
 from conflict.errors import HistoryError
 from conflict.explaining.asked import (
     EXCEPTIONS_KEY,
@@ -43,14 +45,12 @@ from conflict.explaining.story import Story
 from conflict.explaining.telling import StorySoFar, tell
 from conflict.explaining.transactions_in_conflict import ConflictReasons
 from conflict.history.run import Run
-from conflict.result import Result
 from conflict.results.conflicts import read_outcomes
 from conflict.results.doubts import Doubt, doubts_from_the_middle, stopped_words
-from conflict.results.layout import OUTCOME_PLACE
-from conflict.results.table_keys import TableKey, has_moments
+from conflict.results.result import Result
 from conflict.rules.exceptions_table import ExceptionsTable, cause_name
 from conflict.runs.run_inputs import run_of_result
-from conflict.shown_text import listed, short_names
+from conflict.telling.shown_text import listed, short_names
 from ndb_formats.columnar.stretches import table_layouts
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import Operation

@@ -15,8 +15,8 @@ from itertools import islice, pairwise, product
 from typing import Any
 
 from conflict.config.option_values import document_of_key
+from conflict.engine.ledger.table_keys import TableKey
 from conflict.errors import ConfigurationError, HistoryError
-from conflict.results.table_keys import TableKey
 from ndb_formats.schema.row_keys import is_text, value_text
 from ndb_formats.schema.tables import Column
 from ndb_formats.types.decimals import decimal_as_shown

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from conflict.config.arguments import no_progress
 from conflict.config.configuration import ClusterConfiguration
 from conflict.config.definitions import TableVersion
+from conflict.engine.ledger.table_keys import TableKey
 from conflict.explaining.events import LogPlace
 from conflict.history.epoch_logs import read_epochs, read_log
 from conflict.history.epochs import BinlogEpoch, EpochReader
@@ -34,7 +35,6 @@ from conflict.history.scheduling.servers import of_clusters
 from conflict.history.scheduling.summaries import Summary, summarize
 from conflict.history.statement_places import NO_STATEMENTS, StatementPlaces
 from conflict.history.timeline import DefinitionChange, RowChange
-from conflict.results.table_keys import TableKey
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import ConflictFlag

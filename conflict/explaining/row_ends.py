@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from conflict.engine.ledger.table_keys import TableKey
 from conflict.explaining.row_changes import WantedRow
 from conflict.explaining.story import StoryEnd
-from conflict.result import Result
-from conflict.results.table_keys import TableKey
+from conflict.results.result import Result
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import Value
 

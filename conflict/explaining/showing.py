@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from conflict.explaining.events import EventKind, StoryEvent, event_words, place_words, rejections_of, row_words, verb
 from conflict.results.doubts import Doubt, alarms_of, warnings_of
-from conflict.shown_text import counted
+from conflict.telling.shown_text import counted
 from conflict.telling.value import Entry, Listing, Telling, Tone
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from conflict.history.run import Run
 from conflict.history.timeline import DefinitionChange
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.table_setup import TableSetup
-from conflict.shown_text import one_line
+from conflict.telling.shown_text import one_line
 
 Moment = tuple[int, int]  # epoch of a cluster, and group in it
 _MOST_SHOWN = 200

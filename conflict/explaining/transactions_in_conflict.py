@@ -18,8 +18,8 @@ from conflict.explaining.outcomes import DecidedOperation, decided
 from conflict.explaining.sentences import own_reason
 from conflict.explaining.statements import FunctionsOverTime
 from conflict.explaining.story import Tree
-from conflict.result import Result
 from conflict.results.conflicts import read_outcomes
+from conflict.results.result import Result
 from conflict.rules.decision import Cause
 
 _MOST_BRANCHES = 8  # of one transaction

@@ -12,10 +12,10 @@ import attrs
 from conflict.checking.deployment import Deployment, TableLogging
 from conflict.checking.requirements import example_function, example_table, mark, requirements
 from conflict.config.arguments import DeploymentPolicy
-from conflict.reporting.parts import Bytes, FunctionFigures, Headline, Topic
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
-from conflict.shown_text import counted, listed
 from conflict.telling.bytes_by_type import amount_of_bytes, format_name
+from conflict.telling.part import Bytes, FunctionFigures, Headline, Topic
+from conflict.telling.shown_text import counted, listed
 from conflict.telling.value import Table
 
 _DAY = 86_400  # seconds

@@ -14,17 +14,17 @@ from conflict.discovery.logs import refuse_inputs
 from conflict.errors import ConfigurationError
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.whole_files import refuse_moved_away
-from conflict.repairing.plan_files import PLAN
-from conflict.reporting.kinds.compare import compare_part
-from conflict.reporting.kinds.diverge import diverge_part
-from conflict.reporting.kinds.repair import repair_part
-from conflict.reporting.kinds.resolve import resolve_part
-from conflict.reporting.kinds.simulate import simulate_part
-from conflict.reporting.kinds.sizes import sizes_part
-from conflict.reporting.kinds.sweep import sweep_part
-from conflict.reporting.parts import Part
-from conflict.result import read_result
+from conflict.operating.repairing.part import repair_part
+from conflict.operating.repairing.plan_files import PLAN
+from conflict.reporting.resolve_part import resolve_part
+from conflict.results.result import read_result
+from conflict.telling.part import Part
+from conflict.whatif.comparing.part import compare_part
+from conflict.whatif.diverging.part import diverge_part
+from conflict.whatif.simulating.telling import simulate_part
+from conflict.whatif.sizing.telling import sizes_part
 from conflict.whatif.sweeping.sweep import RESULTS, RUNS
+from conflict.whatif.sweeping.telling import sweep_part
 from ndb_formats.stored import Stored
 
 RUN = "run.json"

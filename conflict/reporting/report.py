@@ -13,9 +13,9 @@ import pyarrow.csv as pacsv
 from conflict.decoding.staging import staged_file
 from conflict.history.grid.folder import Folder
 from conflict.reporting.html.page import page_of
-from conflict.reporting.parts import Part
 from conflict.results.files import RESULT
 from conflict.telling.drawing import draw
+from conflict.telling.part import Part
 from conflict.telling.value import Chart
 
 

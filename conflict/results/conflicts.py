@@ -26,9 +26,9 @@ import pyarrow.dataset as pads
 
 from conflict.config.database_names import DatabaseNames
 from conflict.config.option_values import By
+from conflict.engine.ledger.layout import OUTCOMES, UNDECIDED
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import PLACE
-from conflict.results.layout import OUTCOMES, UNDECIDED
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 

@@ -15,11 +15,11 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
+from conflict.engine.ledger.layout import ROW_KEY
 from conflict.history.epochs import MICROSECONDS
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import table_of_rows
 from conflict.history.timeline import EpochApply
-from conflict.results.layout import ROW_KEY
 
 # The rows of an epoch that was applied again, and the own epoch of its applier in which it was.
 REPEATED = pa.schema(

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from conflict.results.cause_kinds import TELLING, CauseKind, with_options
-from conflict.shown_text import counted
+from conflict.telling.shown_text import counted
 
 Document = Mapping[str, Any]
 

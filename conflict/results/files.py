@@ -1,5 +1,5 @@
 """
-Reads results from their files. `conflict.results.layout` has the files and folders.
+Reads results from their files. `conflict.engine.ledger.layout` has the files and folders.
 
 The folder that a result goes to: nothing of the user's is lost, and the result is there whole or not at all.
 """
@@ -15,13 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from conflict.errors import ConfigurationError
-from conflict.history.grid.folder import Folder
-from conflict.history.grid.stored_folder import StoredFolder
-from conflict.history.grid.whole_files import put_back, refuse_unwritable, whole_folder
-from conflict.results.arrow_rows import NOT_KNOWN_IN, row_schema
-from conflict.results.contradictions import CONTRADICTIONS
-from conflict.results.layout import (
+from conflict.engine.ledger.arrow_rows import NOT_KNOWN_IN, row_schema
+from conflict.engine.ledger.contradictions import CONTRADICTIONS
+from conflict.engine.ledger.layout import (
     APPLIED_EPOCHS,
     OUTCOMES,
     UNDECIDED,
@@ -29,6 +25,10 @@ from conflict.results.layout import (
     open_places_path,
     open_rows_path,
 )
+from conflict.errors import ConfigurationError
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.stored_folder import StoredFolder
+from conflict.history.grid.whole_files import put_back, refuse_unwritable, whole_folder
 from conflict.rules.decision import Verdict
 from ndb_formats.schema.tables import Table
 from ndb_formats.schema.value_conversions import NOT_KNOWN, KnownValue

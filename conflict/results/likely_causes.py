@@ -17,7 +17,7 @@ from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.table_causes import causes_of_tables
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
-from conflict.shown_text import listed
+from conflict.telling.shown_text import listed
 from ndb_formats.events.rows_event import ConflictFlag
 from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.rules.update_format import fitting_types, may_log
@@ -56,7 +56,7 @@ def likely_causes(
     Return likely causes of contradictions, and appliers that left no trace, the most telling first.
 
     Args:
-        contradictions: Per applying cluster and table, how many of each kind (see `conflict.results.contradictions`).
+        contradictions: Per applying cluster and table, how many of each kind (see `engine.ledger.contradictions`).
         facts: Per cluster, what its binlog holds.
         setups: Per cluster, its setup of each table.
         stopped: The clusters whose appliers stopped.

@@ -17,6 +17,9 @@ import attrs
 import numpy as np
 
 from conflict.config.configuration import ClusterConfiguration, Links
+from conflict.engine.ledger.layout import RESULT_FORMAT, outcomes_note
+from conflict.engine.ledger.model import Outcome, Resolution
+from conflict.engine.ledger.summary import RunSummary
 from conflict.history.crashes import Crash
 from conflict.history.model import Link, UnloggedChange, UnloggedKind
 from conflict.history.run import Run
@@ -25,10 +28,7 @@ from conflict.history.scheduling.summaries import EpochSizes
 from conflict.results.cause_kinds import CauseKind, LikelyCause
 from conflict.results.cutovers import ChannelMoves
 from conflict.results.doubts import is_contradicted
-from conflict.results.layout import RESULT_FORMAT, outcomes_note
-from conflict.results.model import Outcome, Resolution
 from conflict.results.server_counters import ServerCounters, server_counters
-from conflict.results.summary import RunSummary
 from conflict.rules.decision import Verdict
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.findings import LogRemark

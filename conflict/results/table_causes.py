@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
+from conflict.engine.ledger.contradictions import OTHER_VALUES, kind_text, marked_text
 from conflict.history.roles import Mark
 from conflict.history.shown_effects import Effect
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
-from conflict.results.contradictions import OTHER_VALUES, kind_text, marked_text
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import RefusalKind, TableSetup
-from conflict.shown_text import capitalized
+from conflict.telling.shown_text import capitalized
 
 Setups = Mapping[str, Mapping[str, TableSetup]]
 
@@ -118,7 +118,7 @@ def causes_of_tables(
     Return what contradictions point to: what alone explains some of them, or else all that may.
 
     Args:
-        contradictions: Per applying cluster and table, how many of each kind (see `conflict.results.contradictions`).
+        contradictions: Per applying cluster and table, how many of each kind (see `engine.ledger.contradictions`).
         facts: Per cluster, what its binlog holds.
         setups: Per cluster, its setup of each table.
         lossy: Whether a log may lack changes, as an incident in it says.

@@ -17,7 +17,7 @@ from conflict.history.model import Link
 from conflict.history.run import Run
 from conflict.history.scheduling.summaries import EpochSizes
 from conflict.rules.stops import StopError
-from conflict.shown_text import listed
+from conflict.telling.shown_text import listed
 from ndb_formats.findings import LogRemark
 from ndb_formats.schema.tables import split_full_name
 

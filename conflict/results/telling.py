@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from conflict.config.database_names import DatabaseNames
-from conflict.results.careful import said_of
+from conflict.engine.ledger.careful import said_of
 from conflict.results.doubts import (
     alarms_of,
     convergence_words,
@@ -23,7 +23,7 @@ from conflict.results.doubts import (
 from conflict.results.told_warnings import VERDICTS, Document, Tallies, tallies_of, told_warnings
 from conflict.rules.decision import Cause, Compared, Decision, Verdict, explain, operation_word
 from conflict.rules.functions import FUNCTIONS, Argument
-from conflict.shown_text import counted, listed
+from conflict.telling.shown_text import counted, listed
 from conflict.telling.value import Entry, Listing, Table, Telling, Tone, Toned
 from ndb_formats.events.rows_event import Operation
 

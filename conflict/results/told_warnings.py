@@ -13,7 +13,7 @@ from conflict.results.doubts import start_words
 from conflict.rules.decision import Verdict
 from conflict.rules.exceptions_table import BITS_IN_EXCEPTIONS
 from conflict.rules.table_setup import RefusalKind
-from conflict.shown_text import counted
+from conflict.telling.shown_text import counted
 
 VERDICTS = [verdict.name.lower() for verdict in Verdict]
 

@@ -37,12 +37,12 @@ from conflict.engine.columnar.writer import write_bucket
 from conflict.engine.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.engine.kernels.fold import fold
 from conflict.engine.kernels.records import packed_changes
+from conflict.engine.ledger.summary import BucketSummary
 from conflict.history.grid.folder import Folder
-from conflict.results.summary import BucketSummary
+from conflict.history.tasks import Shared
 from conflict.runs.careful_rows import careful_findings, careful_stops, resolve_careful
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.rows_by_reference import resolve_left_open
-from conflict.runs.runner import Shared
 from conflict.runs.touched_rows import TouchedRows, rows_of_keys
 
 

@@ -18,10 +18,10 @@ from conflict.engine.columnar.exceptions_numbering import TrackedRows
 from conflict.engine.columnar.shown_transactions import ShownTransactions
 from conflict.engine.inference.observed import OtherConflictsError
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
+from conflict.engine.ledger.careful import CareKind
+from conflict.engine.ledger.summary import BucketSummary
 from conflict.history.model import History
 from conflict.history.timeline import Transaction
-from conflict.results.careful import CareKind
-from conflict.results.summary import BucketSummary
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.rows_by_reference import (
     Decided,

@@ -16,10 +16,10 @@ from conflict.config.arguments import StageProgress
 from conflict.engine.kernels.arrays import EpochApplies
 from conflict.history.grid.epoch_files import read_summaries
 from conflict.history.grid.schemas import KEYLESS, log_part
+from conflict.history.tasks import Runner
 from conflict.history.timeline import EpochApply
 from conflict.results.cutovers import ChannelMoves, RowOfEpoch, moves_of
 from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.runner import Runner
 from conflict.runs.touched_rows import change_of
 from ndb_formats.events.rows_event import Operation
 

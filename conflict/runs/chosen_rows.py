@@ -22,6 +22,8 @@ from conflict.engine.columnar.unique_keys import has_unique_keys
 from conflict.engine.inference.observed import ObservedCluster, OtherConflictsError
 from conflict.engine.inference.replay import ObservedApplier, observed_appliers
 from conflict.engine.kernels.arrays import Bool
+from conflict.engine.ledger.careful import LeftToReferenceError
+from conflict.engine.ledger.layout import ResultOptions
 from conflict.engine.reference.replay import play
 from conflict.errors import NotBuiltError
 from conflict.history.grid.epoch_files import read_commit_times
@@ -29,8 +31,7 @@ from conflict.history.grid.folder import Folder, folder_of
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.grid.writer import identity_of
 from conflict.history.run import Run
-from conflict.results.careful import LeftToReferenceError
-from conflict.results.layout import ResultOptions
+from conflict.history.tasks import in_threads
 from conflict.runs.bucket_tasks import BucketTask, decided
 from conflict.runs.careful_rows import read_careful
 from conflict.runs.columnar_run import finished_history, needs_reference, settle_run
@@ -39,7 +40,6 @@ from conflict.runs.reference_run import Replayed
 from conflict.runs.resolve_job import SettledHistory
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.rows_by_reference import PosedRows, posed_rows
-from conflict.runs.runner import in_threads
 from conflict.runs.touched_rows import TouchedRows, rows_of_keys
 
 _READING = "reading rows that differ"

@@ -15,6 +15,9 @@ from conflict.engine.columnar.foreign_keys import has_changing_links
 from conflict.engine.columnar.older_rows import changes_older_rows
 from conflict.engine.columnar.setups import alters_values, changes_functions, compares_reflected
 from conflict.engine.columnar.unlogged_rows import NO_UNLOGGED
+from conflict.engine.ledger.careful import CareKind, LeftToReferenceError
+from conflict.engine.ledger.layout import BUCKET_PARTS, ResultOptions
+from conflict.engine.ledger.summary import RunSummary
 from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.folder import Folder
@@ -22,13 +25,11 @@ from conflict.history.grid.manifest import AGAIN, Manifest, load_manifest, refus
 from conflict.history.ingestion.extension import refuse_other_statements
 from conflict.history.ingestion.plan import load_plan, refuse_differences
 from conflict.history.run import Run
-from conflict.results.careful import CareKind, LeftToReferenceError
+from conflict.history.tasks import Runner
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.cutovers import write_repeats
-from conflict.results.layout import BUCKET_PARTS, ResultOptions
 from conflict.results.likely_causes import declared_types, likely_causes, with_renames
 from conflict.results.run_document import ResolvedRun, changes_under_way
-from conflict.results.summary import RunSummary
 from conflict.results.tables_not_there import tables_not_there
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.channel_moves import find_moves
@@ -42,12 +43,12 @@ from conflict.runs.history_facts import (
     traced_clusters,
 )
 from conflict.runs.ingest_job import ingest
+from conflict.runs.options import ResolveOptions
 from conflict.runs.reference_run import run_reference
 from conflict.runs.resolve_job import SettledHistory, settle_history
 from conflict.runs.resolve_run import part_of_log
-from conflict.runs.runner import ResolveOptions, Runner
 from conflict.runs.touched_rows import changes_older_keyless_rows
-from conflict.shown_text import listed
+from conflict.telling.shown_text import listed
 from ndb_formats.schema.row_keys import refuse_inexact_keys
 
 

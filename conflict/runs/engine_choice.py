@@ -35,7 +35,7 @@ class EngineChoice:
     An engine, and why it was chosen.
 
     Attributes:
-        engine: One of `conflict.pipeline.ENGINES`.
+        engine: One of `conflict.runs.pipeline.ENGINES`.
         reason: Why, as the end of a sentence.
     """
 

@@ -13,8 +13,8 @@ from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.bucket import CarefulRows
 from conflict.engine.columnar.respelled_keys import can_be_respelled, respelled_keys
 from conflict.engine.kernels.arrays import Int64
+from conflict.history.tasks import Runner
 from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.runner import Runner
 
 
 def with_respelled(runner: Runner, run: ResolveRun, progress: StageProgress) -> ResolveRun:

@@ -55,7 +55,7 @@ from conflict.history.reading import schedule_of
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.start import consistent_cut
-from conflict.runs.runner import Runner
+from conflict.history.tasks import Runner
 from ndb_formats.columnar.file_outline import items_of_log
 from ndb_formats.columnar.log_scan import remarks_on
 from ndb_formats.errors import FormatError

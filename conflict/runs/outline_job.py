@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from conflict.config.arguments import StageProgress
-from conflict.runs.runner import Runner
+from conflict.history.tasks import Runner
 from ndb_formats.columnar.file_outline import FileOutline, outline_of
 from ndb_formats.stored import reading
 

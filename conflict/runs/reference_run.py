@@ -15,6 +15,19 @@ from conflict.engine.inference.observed import ObservedCluster
 from conflict.engine.inference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.engine.inference.replay import ObservedApplier, observed_appliers
 from conflict.engine.inference.replay import resolve as replay
+from conflict.engine.ledger.contradictions import ContradictedRow, contradicted_marks, contradicted_rows
+from conflict.engine.ledger.layout import ResultOptions
+from conflict.engine.ledger.model import Outcome, Resolution
+from conflict.engine.ledger.resolution_ledger import (
+    Compared,
+    KeyTexts,
+    Recorded,
+    ReferenceLedger,
+    write_open,
+    write_resolution,
+    write_unlogged,
+)
+from conflict.engine.ledger.summary import with_open_rows, with_open_schedule
 from conflict.engine.reference.replay import play
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.epochs import BinlogEpoch
@@ -38,25 +51,12 @@ from conflict.history.scheduling.summaries import EpochSizes, summarize
 from conflict.history.shown_effects import logged_images, recorded_effects, recorded_images
 from conflict.history.timeline import EpochApply
 from conflict.results.cause_kinds import LogFacts
-from conflict.results.contradictions import ContradictedRow, contradicted_marks, contradicted_rows
 from conflict.results.cutovers import ChannelMoves, RowOfEpoch, moves_of, write_repeats
-from conflict.results.layout import ResultOptions
 from conflict.results.likely_causes import changed_roles, declared_types, facts_of_epochs, likely_causes, with_renames
-from conflict.results.model import Outcome, Resolution
-from conflict.results.resolution_ledger import (
-    Compared,
-    KeyTexts,
-    Recorded,
-    ReferenceLedger,
-    write_open,
-    write_resolution,
-    write_unlogged,
-)
 from conflict.results.run_document import ResolvedRun, changes_under_way, is_same_result, reading_path, with_readings
-from conflict.results.summary import with_open_rows, with_open_schedule
 from conflict.results.tables_not_there import tables_not_there
 from conflict.rules.table_setup import TableSetup
-from conflict.runs.runner import DEFAULTS, ResolveOptions
+from conflict.runs.options import DEFAULTS, ResolveOptions
 from ndb_formats.schema.row_keys import refuse_inexact_keys
 
 

@@ -30,6 +30,18 @@ from conflict.engine.columnar.unlogged_rows import NO_UNLOGGED, UnloggedRows
 from conflict.engine.inference.moments import Moments
 from conflict.engine.inference.placement import Placed
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies, RowMoments
+from conflict.engine.ledger.careful import CareKind, LeftToReferenceError
+from conflict.engine.ledger.layout import DEFAULT_OPTIONS, ResultOptions, applied_epochs_path, applied_epochs_table
+from conflict.engine.ledger.open_places import OpenSchedule, possible_restarts
+from conflict.engine.ledger.resolution_ledger import KeyTexts, write_open, write_unlogged
+from conflict.engine.ledger.summary import (
+    BucketSummary,
+    RunSummary,
+    add_summaries,
+    with_open_rows,
+    with_open_schedule,
+    with_tables,
+)
 from conflict.history.grid.epoch_files import read_epoch_sizes, read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest, read_manifest
@@ -39,26 +51,14 @@ from conflict.history.reading import with_changes
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.summaries import EpochSizes
+from conflict.history.tasks import Runner
 from conflict.history.timeline import Position
-from conflict.results.careful import CareKind, LeftToReferenceError
-from conflict.results.layout import DEFAULT_OPTIONS, ResultOptions, applied_epochs_path, applied_epochs_table
-from conflict.results.open_places import OpenSchedule, possible_restarts
-from conflict.results.resolution_ledger import KeyTexts, write_open, write_unlogged
-from conflict.results.summary import (
-    BucketSummary,
-    RunSummary,
-    add_summaries,
-    with_open_rows,
-    with_open_schedule,
-    with_tables,
-)
 from conflict.rules.counters import transaction_counters
 from conflict.runs.deciding_applies import Schedule
 from conflict.runs.finding_respelled import with_respelled
 from conflict.runs.other_forms import meets_another_form
 from conflict.runs.resolve_run import WHOLE, LogPart, ReadPart, ResolveRun
 from conflict.runs.resolve_stages import Resolved, ResolveJob
-from conflict.runs.runner import Runner
 from conflict.runs.settling import Examined, Settling, layouts_of
 
 

@@ -20,6 +20,7 @@ from conflict.engine.columnar.foreign_keys import LinkedKeys, linked_keys
 from conflict.engine.columnar.setups import ClusterSetup, RequiredOverTime, required_over_time, transactional_tables
 from conflict.engine.columnar.unique_keys import has_unique_keys
 from conflict.engine.kernels.arrays import Bool
+from conflict.engine.ledger.layout import ResultOptions
 from conflict.history.grid.columns import columns_of_bucket
 from conflict.history.grid.epoch_files import read_all_summaries, read_schedule
 from conflict.history.grid.folder import Folder
@@ -38,7 +39,6 @@ from conflict.history.scheduling.start import (
     starts_in_the_middle,
 )
 from conflict.history.timeline import Timeline
-from conflict.results.layout import ResultOptions
 
 
 @attrs.frozen

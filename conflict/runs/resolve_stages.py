@@ -25,12 +25,13 @@ from conflict.engine.columnar.order import ApplierEpochs
 from conflict.engine.columnar.shown_transactions import shown_transactions
 from conflict.engine.columnar.unique_keys import find_duplicates, has_unique_keys
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
+from conflict.engine.ledger.careful import CareKind, LeftToReferenceError
+from conflict.engine.ledger.layout import BUCKET_PARTS
+from conflict.engine.ledger.summary import BucketSummary
 from conflict.errors import NotBuiltError
 from conflict.history.scheduling.schedule_columns import among
+from conflict.history.tasks import Runner, Shared, in_threads
 from conflict.history.timeline import Position
-from conflict.results.careful import CareKind, LeftToReferenceError
-from conflict.results.layout import BUCKET_PARTS
-from conflict.results.summary import BucketSummary
 from conflict.runs.bucket_tasks import (
     BucketTask,
     ResolvedBucket,
@@ -45,7 +46,6 @@ from conflict.runs.bucket_tasks import (
 )
 from conflict.runs.careful_rows import read_careful
 from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.runner import Runner, Shared, in_threads
 from conflict.runs.touched_rows import TouchedRows
 
 LINK_ACTS = "a foreign key refuses a change or makes one of its own"

@@ -24,15 +24,12 @@ from conflict.engine.columnar.shown_transactions import ShownTransactions
 from conflict.engine.inference.observed import KnownTransactions, OtherConflictsError
 from conflict.engine.inference.replay import resolve
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies
-from conflict.history.model import History
-from conflict.history.shown_effects import Effect
-from conflict.history.timeline import EpochApply, Position, RowMoment, timeline_of
-from conflict.results.arrow_rows import rows_to_arrow
-from conflict.results.careful import CareKind
-from conflict.results.contradictions import Images, ShownImages, contradicted_rows
-from conflict.results.ledger import outcome_places, staged_exceptions, write_part
-from conflict.results.model import Outcome, OutcomePlace, Resolution
-from conflict.results.resolution_ledger import (
+from conflict.engine.ledger.arrow_rows import rows_to_arrow
+from conflict.engine.ledger.careful import CareKind
+from conflict.engine.ledger.contradictions import Images, ShownImages, contradicted_rows
+from conflict.engine.ledger.ledger import outcome_places, staged_exceptions, write_part
+from conflict.engine.ledger.model import Outcome, OutcomePlace, Resolution
+from conflict.engine.ledger.resolution_ledger import (
     Compared,
     KeyTexts,
     Recorded,
@@ -40,7 +37,10 @@ from conflict.results.resolution_ledger import (
     exceptions_tables,
     place_columns,
 )
-from conflict.results.summary import BucketSummary
+from conflict.engine.ledger.summary import BucketSummary
+from conflict.history.model import History
+from conflict.history.shown_effects import Effect
+from conflict.history.timeline import EpochApply, Position, RowMoment, timeline_of
 from conflict.rules.counters import transaction_counters
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.resolve_run import ResolveRun

@@ -24,7 +24,7 @@ from conflict.history.ingestion.extension import files_kept_alone, refuse_other_
 from conflict.history.ingestion.plan import files_document
 from conflict.history.run import KeptAlone, Run
 from conflict.history.scheduling.hints import hints_of_run_file
-from conflict.shown_text import listed
+from conflict.telling.shown_text import listed
 from ndb_formats.columnar.file_outline import outlines_of
 from ndb_formats.stored import digest_of_ends, is_address, path_of
 

@@ -1,7 +1,7 @@
 """
 A run that the reference engine resolved, in the form in which the kernels read it.
 
-The kernels leave some of these runs to the reference engine (`conflict.results.careful`). What it finds of the
+The kernels leave some of these runs to the reference engine (`conflict.engine.ledger.careful`). What it finds of the
 schedule, when epochs were applied and rows judged, holds for other functions too.
 """
 
@@ -17,19 +17,20 @@ import pyarrow.compute as pc
 from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.bucket import CarefulRows
 from conflict.engine.columnar.order import ApplierEpochs, Located
+from conflict.engine.ledger.careful import CareKind
+from conflict.engine.ledger.layout import ResultOptions
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
 from conflict.history.model import History
 from conflict.history.run import Run
+from conflict.history.tasks import in_process
 from conflict.history.timeline import EpochApply, timeline_of
-from conflict.results.careful import CareKind
-from conflict.results.layout import ResultOptions
 from conflict.results.run_document import ResolvedRun
 from conflict.runs.finding_respelled import with_respelled
+from conflict.runs.options import DEFAULTS
 from conflict.runs.reference_run import run_in_memory
 from conflict.runs.resolve_job import run_of_part
 from conflict.runs.resolve_run import ResolveRun, part_of_log
-from conflict.runs.runner import DEFAULTS, in_process
 
 # Why a run is left to the reference engine whose schedule is as any other.
 SETTLED = frozenset(

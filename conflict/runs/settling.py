@@ -28,12 +28,12 @@ from conflict.history.grid.manifest import Manifest
 from conflict.history.model import History, Link
 from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.start import Bounds
+from conflict.history.tasks import Runner, Shared
 from conflict.history.timeline import DefinitionChange, EpochApply, Position, Transaction, timeline_of
 from conflict.runs.deciding_applies import DecidingApplies, Schedule, deciding_numbers
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.resolve_stages import Resolved
 from conflict.runs.row_spans import WantedRows
-from conflict.runs.runner import Runner, Shared
 from conflict.runs.stated_rows import read_stated, states_tell
 from conflict.runs.touched_rows import (
     NOWHERE,

@@ -25,17 +25,17 @@ import pyarrow.compute as pc
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.setups import rules_of
 from conflict.engine.kernels.arrays import Bool, EpochApplies, Int32, Int64
+from conflict.engine.ledger.contradictions import Images
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.schemas import IMAGES, KEYLESS, PLACE, log_part
 from conflict.history.grid.writer import IDENTITY_PREFIX
 from conflict.history.row_identities import identities_without_key
 from conflict.history.scheduling.start import changes_older_rows
 from conflict.history.shown_effects import Effect, recorded_effects, recorded_images
+from conflict.history.tasks import Shared
 from conflict.history.timeline import Origin, Position, RowChange, Transaction
-from conflict.results.contradictions import Images
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.row_spans import Spans, WantedRows, rows_in_spans, rows_looked_at, spans_of
-from conflict.runs.runner import Shared
 from conflict.runs.telling_rows import rows_that_tell
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.row_image import RowImage, RowLayout, take_image

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from conflict.errors import ConfigurationError, WorkerError
 from conflict.history.grid.attempts import Seen, Stage, Written, publish
 from conflict.history.grid.folder import Folder
-from conflict.runs.runner import Progress, Runner
+from conflict.history.tasks import Progress, Runner
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

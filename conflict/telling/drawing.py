@@ -15,8 +15,8 @@ from xml.etree import ElementTree as ET  # only of SVG that matplotlib wrote her
 import numpy as np
 
 from conflict.errors import ConfigurationError
-from conflict.shown_text import one_line
 from conflict.surroundings import provide_matplotlib_folder
+from conflict.telling.shown_text import one_line
 from conflict.telling.value import Chart, Form, shown
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from conflict.shown_text import one_line, printable
 from conflict.telling.drawing import NARROW, WIDE, svg_of
+from conflict.telling.shown_text import one_line, printable
 from conflict.telling.value import Chart, Entry, Listing, Table, Telling, is_number, shown, tone_of
 
 _UNIT = re.compile(r"(\d) (%|ms\b|s\b|[kMGT]B\b)")

@@ -19,8 +19,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from conflict.shown_text import one_line, printable
 from conflict.telling import value
+from conflict.telling.shown_text import one_line, printable
 from conflict.telling.value import Entry, Listing, Telling, Tone, tone_of
 
 _LEAST_NAME = 8  # a name folds to no fewer characters than these

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import attrs
 
+from conflict.engine.ledger.contradictions import Effects
+from conflict.engine.ledger.model import Resolution
 from conflict.history.model import Cluster, History, Start
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.start import certain_applies
 from conflict.history.timeline import EpochApply, Transaction, timeline_of
-from conflict.results.contradictions import Effects
-from conflict.results.model import Resolution
 
 __all__ = ["cut_history", "from_middle"]
 

@@ -10,16 +10,16 @@ from typing import Self
 import attrs
 
 from conflict.config.configuration import Span
-from conflict.conformance.case import ConflictCase
 from conflict.engine.inference.placement import Placed
+from conflict.engine.ledger.contradictions import contradicted_rows
+from conflict.engine.ledger.model import Outcome, Resolution
+from conflict.engine.ledger.open_places import undecided_at
 from conflict.history.definitions_over_time import make_run
 from conflict.history.reading import ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
 from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_steps
 from conflict.history.shown_effects import recorded_effects, recorded_images
-from conflict.results.contradictions import contradicted_rows
-from conflict.results.model import Outcome, Resolution
-from conflict.results.open_places import undecided_at
+from conflict.judge.case import ConflictCase
 from conflict.rules.decision import Verdict
 from conflict.runs.reference_run import place_in_memory, resolve_settled
 

@@ -2,9 +2,9 @@
 
 import tempfile
 
+from conflict.engine.ledger.resolution_ledger import ReferenceLedger, write_resolution
+from conflict.engine.ledger.summary import RunSummary
 from conflict.history.grid.folder import Folder
-from conflict.results.resolution_ledger import ReferenceLedger, write_resolution
-from conflict.results.summary import RunSummary
 
 __all__ = ["figures"]
 

@@ -36,12 +36,12 @@ from functools import cache
 import attrs
 
 from conflict.engine.inference.replay import resolve
+from conflict.engine.ledger.model import Resolution
 from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import ReplayedCluster
 from conflict.history.model import Cluster, History
 from conflict.history.run import TableNumbers
 from conflict.history.timeline import EpochApply, RowChange, RowMoment, Transaction
-from conflict.results.model import Resolution
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.table_setup import TableSetup, set_up
 from ndb_formats.constants import ColumnCode

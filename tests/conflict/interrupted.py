@@ -17,7 +17,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from conflict.cli import app as cli
-from conflict.runs.runner import Progress, Runner
+from conflict.history.tasks import Progress, Runner
 from conflict.spark import spark_runner as runner_module
 
 FOLDER = Path(sys.argv.pop(1))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import attrs
 
-from conflict.conformance.case import ConflictCase
 from conflict.history.ingestion.logged_epochs import scan_epochs
+from conflict.judge.case import ConflictCase
 from tests.conflict.spliced_logs import part_of
 from tests.corpora import DEMO
 

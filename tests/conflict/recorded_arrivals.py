@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from conflict.conformance.case import ConflictCase
+from conflict.judge.case import ConflictCase
 
 STATEMENT = re.compile(
     r"(INSERT INTO|REPLACE INTO|UPDATE|DELETE FROM) `?([\w$]+)`?(?: SET (.*?)(?: WHERE|$))?", re.DOTALL

@@ -14,12 +14,12 @@ import pyarrow.dataset as pads
 import pytest
 
 from conflict.config.configuration import Configuration
+from conflict.engine.ledger.layout import rows_folder
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
-from conflict.pipeline import run_local
-from conflict.results.layout import rows_folder
 from conflict.results.run_document import ResolvedRun
+from conflict.runs.pipeline import run_local
 from conflict.runs.reference_run import run_reference
 from tests.conflict.keyless_logs import BARE, Arrived, Epoch, Log, Row, Statement, keyless_run
 

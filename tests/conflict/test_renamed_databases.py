@@ -16,16 +16,16 @@ import pytest
 import conflict
 from conflict.config.configuration import Configuration, Span
 from conflict.config.database_names import names_of_databases, possible_renames
-from conflict.conformance.case import ConflictCase, find_recordings
-from conflict.conformance.judge import CaseStatus, judge_recording
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.reading import read_cluster
-from conflict.pipeline import ENGINES
+from conflict.judge.case import ConflictCase, find_recordings
+from conflict.judge.judge import CaseStatus, judge_recording
 from conflict.results.cause_kinds import CauseKind
 from conflict.rules.replication_filter import ReplicationFilter
 from conflict.rules.replication_table import ReplicationRow
+from conflict.runs.pipeline import ENGINES
 from ndb_formats.types.column_types import ColumnCode, WireType
 from tests.conflict.renamed_logs import rename_on_b, renamed_log
 from tests.corpora import RECORDINGS

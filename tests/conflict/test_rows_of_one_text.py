@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import conflict
 from conflict.errors import ConfigurationError
-from conflict.repairing.ended_run import ended_run
-from conflict.repairing.lost_changes import lost_changes
-from conflict.result import Result
+from conflict.operating.repairing.ended_run import ended_run
+from conflict.operating.repairing.lost_changes import lost_changes
 from conflict.results.conflicts import ALL
+from conflict.results.result import Result
 from tests.conflict.cli.commands import invoke
 from tests.conflict.keyed_logs import TWO_OF_ONE_TEXT, Key, KeyedLogs, one_contested, two_contested
 from tests.examples import examples

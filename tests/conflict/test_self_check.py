@@ -8,16 +8,16 @@ import attrs
 import pytest
 
 from conflict.config.configuration import Configuration
-from conflict.conformance.case import ConflictCase
 from conflict.errors import ConflictError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.log_files import check_log_files
-from conflict.pipeline import ENGINES
+from conflict.judge.case import ConflictCase
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.doubts import doubts_of
 from conflict.results.run_document import ResolvedRun
 from conflict.rules.replication_table import Role
+from conflict.runs.pipeline import ENGINES
 from ndb_formats.errors import WrongKeyError
 from tests.conflict import faults
 from tests.conflict.faults import with_files

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from conflict.cli.refusals import PlainConsole, refusing_bad_input
 from conflict.decoding.table_files import no_formulas
 from conflict.errors import ConfigurationError
-from conflict.shown_text import percent, printable, short_names
+from conflict.telling.shown_text import percent, printable, short_names
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from conflict.config.servers.addresses import ServerAddress
+from conflict.config.servers.connection import connected
 from conflict.errors import ConfigurationError
-from conflict.servers.addresses import ServerAddress
-from conflict.servers.connection import connected
 from tests.corpora import DEMO
 
 # Python without OpenSSL, as somebody builds it who lacks its headers.

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from conflict.engine.inference.observed import ObservedCluster, ObservedPass
 from conflict.engine.inference.replay import ObservedApplier
+from conflict.engine.ledger.model import Outcome
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.row_store import Row
 from conflict.history.model import Cluster
 from conflict.history.timeline import EpochApply, RowChange, RowMoment, Transaction
-from conflict.results.model import Outcome
 from conflict.rules.replication_table import Role
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation

@@ -18,16 +18,16 @@ from pathlib import Path
 import attrs
 
 from conflict.config.configuration import Configuration
-from conflict.conformance.case import ConflictCase
 from conflict.errors import ConfigurationError, ConflictError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.log_files import check_log_files
-from conflict.pipeline import ENGINES
+from conflict.judge.case import ConflictCase
 from conflict.results.cause_kinds import CauseKind, LikelyCause
 from conflict.results.run_document import ResolvedRun
 from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, FunctionSpec, parse_conflict_function
 from conflict.rules.replication_table import ReplicationRow, Role
+from conflict.runs.pipeline import ENGINES
 from ndb_formats.errors import FormatError
 from tests.conflict import faults
 

@@ -15,10 +15,10 @@ __all__ = ["Ended", "left_in", "run"]
 
 # Tasks run in threads, not on Spark, which takes longer to start than all the rest.
 _MAIN = """
-import conflict.pipeline
+import conflict.runs.pipeline
 from conflict.cli import app
-from conflict.runs.runner import in_threads
-conflict.pipeline.spark_workers = lambda *given: in_threads
+from conflict.history.tasks import in_threads
+conflict.runs.pipeline.spark_workers = lambda *given: in_threads
 app.main()
 """
 _PR_CAPBSET_DROP, _WRITES_EVERYWHERE = 24, (1, 2)  # CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH

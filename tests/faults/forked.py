@@ -32,12 +32,12 @@ MAIN = """
 import json, os, resource, signal, sys, tempfile, traceback
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
-import conflict.pipeline, conflict.engine.columnar.bucket, conflict.engine.reference.replay
+import conflict.runs.pipeline, conflict.engine.columnar.bucket, conflict.engine.reference.replay
 import conflict.cli.commands.decode, conflict.cli.commands.ingest, conflict.cli.commands.resolve
 import conflict.decoding.decoding, conflict.decoding.inputs, conflict.decoding.table_files
 from conflict.cli import app
-from conflict.runs.runner import in_threads
-conflict.pipeline.spark_workers = lambda *given: in_threads
+from conflict.history.tasks import in_threads
+conflict.runs.pipeline.spark_workers = lambda *given: in_threads
 POLITE = {signal.SIGINT, signal.SIGTERM}
 
 def warm(log, run):

@@ -19,11 +19,11 @@ from tests.faults.commands import left_in, run
 CHANGING = """
 import os, sys
 from pathlib import Path
-import conflict.pipeline
+import conflict.runs.pipeline
 from conflict.cli import app
-from conflict.runs.runner import in_threads
+from conflict.history.tasks import in_threads
 from ndb_formats.columnar import event_index
-conflict.pipeline.spark_workers = lambda *given: in_threads
+conflict.runs.pipeline.spark_workers = lambda *given: in_threads
 log, original = Path(sys.argv.pop(1)), event_index.first_event
 change = sys.argv.pop(1)
 def changed(*arguments, **options):

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from conflict.config.run_file import load_run_file
-from conflict.conformance.case import ConflictCase
 from conflict.history.epoch_logs import read_epochs
 from conflict.history.epochs import BinlogEpoch, EpochReader
 from conflict.history.grid.epoch_files import EPOCHS
@@ -18,6 +17,7 @@ from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in
 from conflict.history.ingestion.segment_columns import read_columns
 from conflict.history.ingestion.segments import Segment
 from conflict.history.run import TableNumbers
+from conflict.judge.case import ConflictCase
 from ndb_formats.binlog_reader import FIRST_POSITION, read_events
 from ndb_formats.errors import CutFileError
 from ndb_formats.schema.tables import Schema

@@ -25,10 +25,11 @@ from conflict import explain_differences
 from conflict.config.option_values import By
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.history.grid.folder import Folder
-from conflict.pipeline import resolve, run_local
-from conflict.result import Result, read_result
+from conflict.history.tasks import in_process
+from conflict.results.result import Result, read_result
 from conflict.runs.ingest_job import ingest
-from conflict.runs.runner import ResolveOptions, in_process
+from conflict.runs.options import ResolveOptions
+from conflict.runs.pipeline import resolve, run_local
 from tests.conflict.growing import Recording, ingested
 from tests.corpora import DEMO, RECORDINGS
 from tests.fuzz.binlog_mutator import changed_bytes, some_number

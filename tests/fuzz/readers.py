@@ -26,12 +26,12 @@ from conflict.config.printed_rows import printed_rows
 from conflict.config.replication_rows import load_replication_rows
 from conflict.config.run_file import load_run_file
 from conflict.config.server_settings import load_server_variables
+from conflict.config.servers.addresses import addresses_of
 from conflict.config.structure import load_steps
 from conflict.config.text_file import read_text
 from conflict.decoding.decoding import Decoding, Output
 from conflict.decoding.inputs import opened_inputs
 from conflict.errors import ConflictError
-from conflict.servers.addresses import addresses_of
 from ndb_formats.errors import FormatError
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection

@@ -16,19 +16,19 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from conflict.repairing.ended_run import EndedRun
-from conflict.repairing.planning import Wanted, planned
-from conflict.repairing.script import SETTINGS, Numbered, Script
-from conflict.repairing.sql_values import name_in_sql, sql_value, table_in_sql
-from conflict.repairing.statements import Payloads, RepairedRow, RowTable
-from conflict.repairing.winners import rules_of
+from conflict.operating.repairing.ended_run import EndedRun
+from conflict.operating.repairing.planning import Wanted, planned
+from conflict.operating.repairing.script import SETTINGS, Numbered, Script
+from conflict.operating.repairing.sql_values import name_in_sql, sql_value, table_in_sql
+from conflict.operating.repairing.statements import Payloads, RepairedRow, RowTable
+from conflict.operating.repairing.winners import rules_of
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Column
 from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.json_values import JsonUint
 from ndb_formats.types.values import Geometry, Vector
-from tests.conflict.repairing.test_repair import ended, folders
-from tests.conflict.repairing.test_sql import HOSTILE, NAMES, table_of
+from tests.conflict.operating.repairing.test_repair import ended, folders
+from tests.conflict.operating.repairing.test_sql import HOSTILE, NAMES, table_of
 from tests.corpora import RECORDINGS
 from tests.mysql_server.connection import Connection
 from tests.mysql_server.server import Server, given_server

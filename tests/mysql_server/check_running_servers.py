@@ -15,10 +15,10 @@ import pytest
 
 import conflict
 from conflict.cli.refusals import ExitCode
+from conflict.config.servers.addresses import ServerAddress
+from conflict.config.servers.connection import connected
+from conflict.config.servers.facts import facts_of
 from conflict.errors import ConfigurationError
-from conflict.servers.addresses import ServerAddress
-from conflict.servers.connection import connected
-from conflict.servers.facts import facts_of
 from tests.conflict.cli.commands import invoke
 from tests.mysql_server.connection import Connection
 

@@ -19,7 +19,7 @@ from conflict.checking.subject import Subject
 from conflict.config.configuration import ClusterConfiguration
 from conflict.config.server_settings import ServerVariables
 from conflict.rules.server_variables import VARIABLE_OF
-from conflict.shown_text import counted
+from conflict.telling.shown_text import counted
 from ndb_formats.cursor import whole_number
 
 _CACHE, _OLDER_CACHE, _LIMIT = "ndb_log_cache_size", "binlog_cache_size", "max_binlog_cache_size"

@@ -21,7 +21,7 @@ from conflict.checking.subject import PlacedTable, Subject
 from conflict.config.configuration import ClusterConfiguration
 from conflict.config.option_values import words_of
 from conflict.rules.replication_filter import FILTER_OPTIONS
-from conflict.shown_text import listed
+from conflict.telling.shown_text import listed
 from ndb_formats.constants import APPLY_STATUS
 
 _ISSUES, _DATABASES, _REPLICA = (

@@ -11,7 +11,7 @@ import attrs
 from conflict.checking.findings import REPLICA_CODES, Finding, Fix, Severity, TablePlace
 from conflict.checking.subject import PlacedTable, Subject
 from conflict.rules.stops import ServerStop
-from conflict.shown_text import capitalized
+from conflict.telling.shown_text import capitalized
 from ndb_formats.findings import Finding as Difference
 from ndb_formats.rules.images import Logging
 from ndb_formats.rules.replica.check import ReplicaSettings, check_replica, check_table

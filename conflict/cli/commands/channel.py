@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import conflict.operations
+import conflict.api.operations
 from conflict.cli.common import compilation_is_said, console
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import JsonOption, write_json
@@ -15,10 +15,10 @@ from conflict.cli.refusals import ExitCode, exit_with
 from conflict.decoding.staging import check_output, refuse_same_output
 
 if TYPE_CHECKING:
-    from conflict.cutover.channels import MovedChannels
+    from conflict.operating.channel.channels import MovedChannels
 
 
-@command_of(conflict.operations.channel)
+@command_of(conflict.api.operations.channel)
 def channel(
     call: Call[MovedChannels],
     sql: Path | None,
@@ -31,7 +31,7 @@ def channel(
 
     Example: ndb-conflict channel london/ paris/ --to 4
     """
-    from conflict.cutover.telling import tell_channels
+    from conflict.operating.channel.telling import tell_channels
     from conflict.telling.terminal import print_telling
 
     refuse_same_output(json_file, sql, parquet)

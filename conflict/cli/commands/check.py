@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import conflict.library
+import conflict.api.runs
 from conflict.cli.common import console, progress_bars, say
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import ForceOption, JsonOption, write_json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conflict.checking.check import Report
 
 
-@command_of(conflict.library.check)
+@command_of(conflict.api.runs.check)
 def check(call: Call[Report], run: Path | None, json_file: JsonOption = None, force: ForceOption = False) -> None:
     """
     Check what a configuration will do and what servers will refuse; read no changes.
@@ -30,8 +30,8 @@ def check(call: Call[Report], run: Path | None, json_file: JsonOption = None, fo
 
     Example: ndb-conflict check --server A=mysql://db1 --server B=mysql://db2
     """
+    from conflict.api.runs import checked_run
     from conflict.checking.telling import report_json, tell_report
-    from conflict.library import checked_run
     from conflict.telling.terminal import print_telling
 
     files = call.options.pop("variables"), call.options.pop("config_ini")

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import conflict.library
+import conflict.api.runs
 from conflict.cli.common import console, progress_bars
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import JsonOption, write_json
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from conflict.whatif.comparing.comparison import Comparison
 
 
-@command_of(conflict.library.compare)
+@command_of(conflict.api.runs.compare)
 def compare(call: Call[Comparison], out: Path | None, force: bool, json_file: JsonOption = None) -> None:
     """
     Compare what other conflict functions and formats would have done with the same changes.

@@ -10,19 +10,19 @@ from typing import Annotated
 
 import typer
 
-import conflict.studies
+import conflict.api.results
+from conflict.api.results import CountedConflicts
 from conflict.cli.common import console
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import ForceOption, JsonOption, write_json
 from conflict.cli.refusals import ExitCode, exit_with
 from conflict.config.option_values import By
 from conflict.decoding.staging import check_output
-from conflict.studies import CountedConflicts
 
 _AT_A_GLANCE, _IN_DETAIL = 5, 20  # rows of a table
 
 
-@command_of(conflict.studies.conflicts)
+@command_of(conflict.api.results.conflicts)
 def conflicts(
     call: Call[CountedConflicts],
     result: Path,
@@ -42,11 +42,11 @@ def conflicts(
 
     Example: ndb-conflict conflicts build/result --observed A=status.txt
     """
+    from conflict.engine.ledger.layout import RESOLVE_AGAIN
     from conflict.history.grid.catalogue import refusing_contradictions
-    from conflict.reporting.kinds.conflicts import tell_conflicts
-    from conflict.reporting.kinds.observed import tell_observed
+    from conflict.operating.observing.telling import tell_observed
     from conflict.results.conflicts import ALL, at_a_glance, read_beside, read_conflicts, totals_of
-    from conflict.results.layout import RESOLVE_AGAIN
+    from conflict.results.told_conflicts import tell_conflicts
     from conflict.telling.terminal import print_telling
 
     check_output(json_file, [result], force=force)

@@ -41,8 +41,8 @@ def conformance(
     Example: ndb-conflict conformance tests/recordings/conflict --engine reference
     """
     from conflict.cli.views.conformance import print_conformance
-    from conflict.conformance.case import find_recordings
-    from conflict.conformance.judge import CaseStatus, judge_all, verdicts_json
+    from conflict.judge.case import find_recordings
+    from conflict.judge.judge import CaseStatus, judge_all, verdicts_json
 
     check_output(json_file, folder.rglob("*"), force=force)
     recordings = find_recordings(folder)

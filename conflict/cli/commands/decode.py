@@ -15,7 +15,7 @@ import attrs
 import typer
 from rich.markup import escape
 
-import conflict.binlogs
+import conflict.api.binlogs
 from conflict.cli.common import UnpackedOption, allow_unpacked, progress_bars, warn_of
 from conflict.cli.from_functions import options_of
 from conflict.cli.refusals import ExitCode, messages
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _MEGABYTE = 1_000_000
 
 
-@options_of(conflict.binlogs.decode)
+@options_of(conflict.api.binlogs.decode)
 def decode(
     files: Annotated[
         list[Path], typer.Argument(help="Binlogs, in order: files, also .gz, .zst, pipes, -; folders; or a run file.")

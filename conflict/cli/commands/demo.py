@@ -38,8 +38,8 @@ def demo(
 
     Example: ndb-conflict demo build/demo
     """
+    from conflict.api.runs import resolve
     from conflict.cli.commands.resolve import code_of, show_resolved
-    from conflict.library import resolve
 
     recording, result = folder / "recording", folder / "result"
     _copy(recording)

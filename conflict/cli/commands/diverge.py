@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-import conflict.library
+import conflict.api.runs
 from conflict.cli.common import console, progress_bars
 from conflict.cli.from_functions import options_of
 from conflict.cli.outputs import JsonOption, write_json
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from conflict.whatif.diverging.search import Found, Mapper
 
 
-@options_of(conflict.library.resolve)
+@options_of(conflict.api.runs.resolve)
 def diverge(
     *,
     function: Annotated[str | None, typer.Option(help="A conflict_fn, such as NDB$MAX(x); none without it.")] = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import conflict.studies
+import conflict.api.results
 from conflict.cli.common import console, progress_bars
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import ForceOption, JsonOption, no_standard_output, write_json, write_parquet
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conflict.explaining.story import Story
 
 
-@command_of(conflict.studies.explain)
+@command_of(conflict.api.results.explain)
 def explain(
     call: Call[Story],
     run: Path,
@@ -50,7 +50,7 @@ def explain(
 
     Example: ndb-conflict explain build/result --differences
     """
-    from conflict.explaining.explain import opened
+    from conflict.api.explaining import opened
     from conflict.explaining.row_ends import differing_without_key, tables_not_known
     from conflict.explaining.showing import differences_json, tell_differences, tell_story
     from conflict.explaining.story import events_table

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.markup import escape
 
-import conflict.library
+import conflict.api.runs
 from conflict.cli.common import UnpackedOption, allow_unpacked, console, progress_bars, warn_of
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.refusals import ExitCode, exit_with, messages
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from conflict.runs.ingest_job import Ingested
 
 
-@command_of(conflict.library.ingest)
+@command_of(conflict.api.runs.ingest)
 def ingest(call: Call[Ingested], out: Path, unpacked_mib: UnpackedOption = None) -> None:
     """
     Read the binlogs of two clusters into a History: Parquet files by segment of the binlog and key bucket.

@@ -9,18 +9,18 @@ from typing import Annotated
 
 import typer
 
-import conflict.library
+import conflict.api.runs
+from conflict.api.runs import additions_of, draft_of
 from conflict.cli.common import console, progress_bars, say
 from conflict.cli.from_functions import help_of, options_of
 from conflict.cli.sources import show_draft
 from conflict.config.arguments import SERVER, ConflictFns
 from conflict.decoding.staging import check_output, check_target, staged_file
 from conflict.errors import ConfigurationError
-from conflict.library import additions_of, draft_of
-from conflict.shown_text import counted
+from conflict.telling.shown_text import counted
 
 
-@options_of(conflict.library.resolve)
+@options_of(conflict.api.runs.resolve)
 def init(
     binlogs: Annotated[
         list[Path] | None,
@@ -38,7 +38,7 @@ def init(
         ),
     ] = None,
     defaults_file: Annotated[
-        Path | None, typer.Option(help=help_of(conflict.library.check)["defaults_file"], show_default=False)
+        Path | None, typer.Option(help=help_of(conflict.api.runs.check)["defaults_file"], show_default=False)
     ] = None,
     out: Annotated[Path, typer.Option(help="The run file.")] = Path("run.toml"),
     schema: Path | None,
@@ -54,7 +54,7 @@ def init(
 
     Example: ndb-conflict init --server A=mysql://db1 --server B=mysql://db2
     """
-    from conflict.discovery.additions import Additions
+    from conflict.config.additions import Additions
 
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     if server:
@@ -78,7 +78,7 @@ def init(
 
 def _save_servers(given: list[str], defaults_file: Path | None, out: Path, *, force: bool) -> None:
     """Write what servers say as files beside the run file that names them; the run file last."""
-    from conflict.servers.saved import RUN_FILE, read_servers
+    from conflict.config.servers.saved import RUN_FILE, read_servers
 
     check_output(out, [defaults_file], force=force)
     with progress_bars() as progress:

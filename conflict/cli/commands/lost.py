@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import conflict.studies
+import conflict.api.results
 from conflict.cli.common import console, progress_bars
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import JsonOption, write_json
 from conflict.decoding.staging import check_output, refuse_same_output
 
 if TYPE_CHECKING:
-    from conflict.repairing.lost import LostChanges
+    from conflict.operating.repairing.lost import LostChanges
 
 
 _FIRST = 10
 
 
-@command_of(conflict.studies.lost)
+@command_of(conflict.api.results.lost)
 def lost(
     call: Call[LostChanges],
     result: Path,
@@ -36,7 +36,7 @@ def lost(
 
     Example: ndb-conflict lost build/result --out lost.csv
     """
-    from conflict.repairing.lost import tell_lost
+    from conflict.operating.repairing.lost import tell_lost
     from conflict.telling.terminal import print_telling
 
     refuse_same_output(json_file, out)

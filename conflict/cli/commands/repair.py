@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import conflict.operations
+import conflict.api.operations
 from conflict.cli.common import console, progress_bars
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import JsonOption, write_json
 from conflict.decoding.staging import check_output, refuse_same_output
 
 if TYPE_CHECKING:
-    from conflict.repairing.plan import Plan
+    from conflict.operating.repairing.plan import Plan
 
 
 _FIRST = 10
@@ -28,7 +28,7 @@ _RULES = typer.Option(
 )
 
 
-@command_of(conflict.operations.repair)
+@command_of(conflict.api.operations.repair)
 def repair(
     call: Call[Plan],
     result: Path,
@@ -43,7 +43,7 @@ def repair(
 
     Example: ndb-conflict repair build/result --rule '*=newest' --out build/repair
     """
-    from conflict.repairing.plan import tell_plan
+    from conflict.operating.repairing.plan import tell_plan
     from conflict.telling.terminal import print_telling
 
     refuse_same_output(json_file, out)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-import conflict.studies
+import conflict.api.results
 from conflict.cli.common import console
 from conflict.cli.from_functions import Call, command_of
 
 if TYPE_CHECKING:
-    from conflict.reporting.parts import Part
+    from conflict.telling.part import Part
 
 
-@command_of(conflict.studies.report)
+@command_of(conflict.api.results.report)
 def report(call: Call[tuple[Path, list[Part]]]) -> None:
     """
     Write results as one HTML page: the question, the answer, figures, tables. It needs no network.
@@ -25,7 +25,7 @@ def report(call: Call[tuple[Path, list[Part]]]) -> None:
     Example: ndb-conflict report build/demo/result build/compare --out report.html
     """
     from conflict.reporting.report import figure_count
-    from conflict.shown_text import counted
+    from conflict.telling.shown_text import counted
 
     out, parts = call()
     what = f"{counted(len(parts), 'result')}, {counted(figure_count(parts), 'figure')}"

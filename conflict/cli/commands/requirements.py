@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import attrs
 import typer
 
-import conflict.library
+import conflict.api.runs
 from conflict.cli.common import console
 from conflict.cli.from_functions import options_of
 from conflict.cli.outputs import JsonOption, write_json
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ndb_formats.schema.tables import Table
 
 
-@options_of(conflict.library.resolve)
+@options_of(conflict.api.runs.resolve)
 def requirements(
     *,
     function: Annotated[str | None, typer.Option(help="A conflict_fn, such as NDB$MAX(version).")] = None,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-import conflict.library
+import conflict.api.runs
 from conflict.cli.common import UnpackedOption, allow_unpacked, console, progress_bars
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.refusals import ExitCode, exit_with, messages
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EXAMPLES = 2  # rejected operations that the summary explains
 
 
-@command_of(conflict.library.resolve)
+@command_of(conflict.api.runs.resolve)
 def resolve(
     call: Call[tuple[ResolvedRun, str]],
     context: typer.Context,
@@ -59,8 +59,8 @@ def show_resolved(
     Args:
         call: What resolves it, but for its progress.
     """
-    from conflict.result import read_result
     from conflict.results.files import rejected_examples
+    from conflict.results.result import read_result
     from conflict.results.telling import tell_examples
     from conflict.telling.terminal import print_telling
 

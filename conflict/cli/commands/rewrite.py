@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-import conflict.library
+import conflict.api.runs
 from conflict.cli.common import console, load_definitions, progress_bars, warn_of
 from conflict.cli.from_functions import options_of
 from conflict.cli.outputs import JsonOption, write_json
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _SHOWN_EVERY = 1000  # events
 
 
-@options_of(conflict.library.resolve)
+@options_of(conflict.api.runs.resolve)
 def rewrite(
     files: Annotated[list[Path], typer.Argument(help="Binlog files, in order.", exists=True)],
     *,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import conflict.simulations
+import conflict.api.models
 from conflict.cli.common import console, progress_bars
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import JsonOption, write_json
@@ -15,7 +15,7 @@ from conflict.cli.refusals import ExitCode, exit_with
 from conflict.decoding.staging import check_output, refuse_same_output
 
 
-@command_of(conflict.simulations.simulate)
+@command_of(conflict.api.models.simulate)
 def simulate(
     call: Call[tuple[dict[str, Any], bool]],
     model: Path,
@@ -31,11 +31,11 @@ def simulate(
 
     Example: ndb-conflict simulate model.toml --out result --write-binlogs binlogs
     """
-    from conflict.reporting.kinds.simulate import tell_simulation
     from conflict.telling.terminal import print_telling
+    from conflict.whatif.simulating.telling import tell_simulation
 
     check_output(json_file, [model], force=force)
-    binlogs = conflict.simulations.binlogs_of(out, write_binlogs)
+    binlogs = conflict.api.models.binlogs_of(out, write_binlogs)
     refuse_same_output(out, binlogs, json_file)
     with progress_bars() as progress:
         document, contradicted = call(progress=progress)

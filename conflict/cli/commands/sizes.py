@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.markup import escape
 
-import conflict.binlogs
+import conflict.api.binlogs
 from conflict.cli.common import console, progress_bars, warn_of
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import JsonOption, write_json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conflict.whatif.sizing.measured_log import MeasuredLog
 
 
-@command_of(conflict.binlogs.sizes)
+@command_of(conflict.api.binlogs.sizes)
 def sizes(
     call: Call[MeasuredLog],
     files: list[Path],
@@ -37,8 +37,8 @@ def sizes(
     Example: ndb-conflict sizes binlog.000001 --schema schema.sql
     """
     from conflict.discovery.logs import log_source
-    from conflict.reporting.kinds.sizes import tell_sizes
     from conflict.telling.terminal import print_telling
+    from conflict.whatif.sizing.telling import tell_sizes
     from ndb_formats.columnar.log_scan import log_remarks
 
     refuse_same_output(json_file, plot)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import conflict.simulations
+import conflict.api.models
 from conflict.cli.common import console, progress_bars
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.refusals import ExitCode, exit_with
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from conflict.whatif.sweeping.sweep import Swept
 
 
-@command_of(conflict.simulations.sweep)
+@command_of(conflict.api.models.sweep)
 def sweep(call: Call[Swept], out: Path) -> None:
     """
     Simulate a grid of models: functions, formats, latency, rates, outages, seeds. A stopped sweep continues.
@@ -24,10 +24,10 @@ def sweep(call: Call[Swept], out: Path) -> None:
     Example: ndb-conflict sweep sweep.toml --out build/sweep
     """
     from conflict.history.grid.folder import Folder
-    from conflict.reporting.kinds.sweep import tell_sweep
-    from conflict.reporting.kinds.sweep_result import read_sweep
-    from conflict.shown_text import counted
+    from conflict.telling.shown_text import counted
     from conflict.telling.terminal import print_telling
+    from conflict.whatif.sweeping.result import read_sweep
+    from conflict.whatif.sweeping.telling import tell_sweep
 
     with progress_bars(time_left=True) as progress:
         swept = call(progress=progress)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-import conflict.simulations
+import conflict.api.models
 from conflict.cli.common import console, progress_bars, warn_of
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.refusals import ExitCode, exit_with, messages
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conflict.telling.value import Telling
 
 
-@command_of(conflict.simulations.workload)
+@command_of(conflict.api.models.workload)
 def workload(
     call: Call[dict[str, Any]],
     out: Annotated[Path, typer.Option(help="File for the learnt model (TOML), for `simulate`.")],
@@ -31,7 +31,7 @@ def workload(
 
     Example: ndb-conflict workload london/ paris/ --out model.toml
     """
-    from conflict.shown_text import counted
+    from conflict.telling.shown_text import counted
     from conflict.telling.terminal import print_telling
     from ndb_formats.columnar.log_scan import log_remarks
 

@@ -12,8 +12,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from conflict.conformance.judge import CaseStatus, CaseVerdict
-from conflict.shown_text import counted
+from conflict.judge.judge import CaseStatus, CaseVerdict
+from conflict.telling.shown_text import counted
 from conflict.telling.terminal import table_of
 
 _STYLES = {CaseStatus.PASS: "green", CaseStatus.FAIL: "red", CaseStatus.NOT_YET: "yellow"}

@@ -13,12 +13,12 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from conflict.discovery.additions import functions_by_table
+from conflict.config.additions import functions_by_table
+from conflict.engine.ledger.table_keys import TableKey
 from conflict.explaining.keys_asked import key_as_given
 from conflict.history.grid.folder import folder_of
 from conflict.results.files import contradicted_example
 from conflict.results.run_document import ResolvedRun
-from conflict.results.table_keys import TableKey
 from conflict.runs.columnar_run import needs_reference
 from ndb_formats.stored import Stored
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from conflict.shown_text import counted
+from conflict.telling.shown_text import counted
 from conflict.telling.terminal import table_of
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.relogging import Basis

@@ -29,8 +29,8 @@ from conflict.engine.kernels.arrays import (
 from conflict.engine.kernels.column_scans import STOPS, CheckedRows, stopping_rows
 from conflict.engine.kernels.fold import Folded
 from conflict.engine.kernels.logged_rows import reflects
+from conflict.engine.ledger.model import Stop, StoppedAt
 from conflict.history.timeline import Origin
-from conflict.results.model import Stop, StoppedAt
 from conflict.rules.decision import Cause
 from conflict.rules.replication_table import Role
 from conflict.rules.stops import ServerStop

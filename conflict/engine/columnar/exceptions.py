@@ -21,8 +21,8 @@ from conflict.engine.columnar.outcomes import outcome_columns
 from conflict.engine.columnar.setups import steps_before
 from conflict.engine.kernels.arrays import Bool, Int64
 from conflict.engine.kernels.provenance import ABSENT_IMAGE, DEFAULT_IMAGE
-from conflict.results.arrow_rows import arrow_array, row_schema
-from conflict.results.ledger import LedgerColumn, outcome_places, staged_exceptions
+from conflict.engine.ledger.arrow_rows import arrow_array, row_schema
+from conflict.engine.ledger.ledger import LedgerColumn, outcome_places, staged_exceptions
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.exceptions_table import (
     READ_ROW,

@@ -18,10 +18,8 @@ from conflict.config.database_names import DatabaseNames
 from conflict.engine.columnar.order import sorted_by_order
 from conflict.engine.columnar.setups import ClusterSetup, steps_before
 from conflict.engine.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
-from conflict.history.grid.folder import Folder
-from conflict.history.restarts import restarts_before
-from conflict.results.arrow_rows import row_schema
-from conflict.results.layout import (
+from conflict.engine.ledger.arrow_rows import row_schema
+from conflict.engine.ledger.layout import (
     EPOCH_APPLY,
     OPERATION_ORDER,
     OUTCOME_PLACE,
@@ -30,6 +28,8 @@ from conflict.results.layout import (
     exceptions_path,
     staged_exceptions_path,
 )
+from conflict.history.grid.folder import Folder
+from conflict.history.restarts import restarts_before
 from conflict.rules.exceptions_table import ExceptionsTable
 from ndb_formats.schema.tables import Table
 

@@ -18,8 +18,8 @@ from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.columnar.image_values import DecodedColumn, ImageReader, ImageValues
 from conflict.engine.kernels.arrays import Bool, Int64
 from conflict.engine.kernels.provenance import ABSENT_IMAGE
-from conflict.results.arrow_rows import row_schema, with_unknown
-from conflict.results.ledger import FinalTable
+from conflict.engine.ledger.arrow_rows import row_schema, with_unknown
+from conflict.engine.ledger.ledger import FinalTable
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Column, Table

@@ -27,7 +27,7 @@ from conflict.engine.columnar.bucket_round import Changed, Findings, changed_tra
 from conflict.engine.columnar.order import ApplierEpochs, order_applies
 from conflict.engine.kernels.arrays import Bool, Conflicts, EpochApplies, Int32, Int64
 from conflict.engine.kernels.dependencies import reachable
-from conflict.results.summary import RoundFigures
+from conflict.engine.ledger.summary import RoundFigures
 
 # A group of an epoch takes the low half of a code; groups start at -1.
 _GROUP_BITS, _LOWEST_GROUP = 32, -1

@@ -17,7 +17,7 @@ from conflict.engine.kernels.arrays import Int32, Int64
 from conflict.engine.kernels.column_scans import distinct_numbers
 from conflict.engine.kernels.provenance import ABSENT_IMAGE
 from conflict.engine.kernels.provenance_records import ColumnSets
-from conflict.results.arrow_rows import arrow_array
+from conflict.engine.ledger.arrow_rows import arrow_array
 from ndb_formats.columnar.column_arrays import ColumnFaultError, ColumnReader
 from ndb_formats.columnar.fast_columns import bytes_reader
 from ndb_formats.columnar.kernels.layout import NULL_CELL
@@ -81,7 +81,7 @@ class ImageValues:
             ordinal: Position of the column.
             numbers: Number of the image that each row has the column from. `ABSENT_IMAGE` becomes the index `absent`,
                 the next lower number the index after it, and so on.
-            kind: Type of the values, that of `conflict.results.arrow_rows.row_schema`.
+            kind: Type of the values, that of `conflict.engine.ledger.arrow_rows.row_schema`.
 
         Raises:
             FormatError: A value cannot be decoded; the error names table and column.

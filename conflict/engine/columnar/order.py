@@ -36,11 +36,11 @@ from conflict.engine.kernels.arrays import (
     UInt32,
     UInt64,
 )
+from conflict.engine.ledger.layout import OPERATION_ORDER
 from conflict.history.model import Cluster, Start
 from conflict.history.scheduling.placing import circular_schedule
 from conflict.history.scheduling.schedule_columns import ScheduleColumns, stored_once
 from conflict.history.timeline import EpochApply
-from conflict.results.layout import OPERATION_ORDER
 from ndb_formats.columnar.kernel import read_only
 
 _DECISIVE = ("foreign_epoch", "epoch", "group", "traced", "restarted", "arrived_epoch", "arrived_group")

@@ -21,10 +21,10 @@ import pyarrow as pa
 from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.columnar.bucket_round import row_conflicts
 from conflict.engine.kernels.arrays import Bool, Decisions, Int32, Int64, OperationKind, UInt64
+from conflict.engine.ledger.layout import labelled, times_of
+from conflict.engine.ledger.ledger import LedgerColumn, outcome_table
 from conflict.history.grid.columns import GridColumns
 from conflict.history.grid.schemas import PLACE, RowStep
-from conflict.results.layout import labelled, times_of
-from conflict.results.ledger import LedgerColumn, outcome_table
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 

@@ -18,9 +18,9 @@ from conflict.engine.columnar.outcomes import origins_of, transaction_ids
 from conflict.engine.kernels.arrays import Bool, Int64, OperationKind
 from conflict.engine.kernels.lost_changes import LAST_OPERATION, TimedDecisions, Written, overwriting, written_by
 from conflict.engine.kernels.provenance_records import ImageArrays
+from conflict.engine.ledger.layout import OVERWRITTEN, labelled, times_of
+from conflict.engine.ledger.ledger import LedgerColumn, outcome_table
 from conflict.history.grid.schemas import PLACE
-from conflict.results.layout import OVERWRITTEN, labelled, times_of
-from conflict.results.ledger import LedgerColumn, outcome_table
 from conflict.rules.decision import Verdict
 
 

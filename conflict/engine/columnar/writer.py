@@ -27,10 +27,8 @@ from conflict.engine.columnar.overwritten import OverwrittenRows
 from conflict.engine.columnar.setups import steps_before
 from conflict.engine.kernels.arrays import Int64
 from conflict.engine.kernels.passes import are_rejected
-from conflict.history.grid.folder import Folder
-from conflict.history.grid.schemas import RowStep
-from conflict.results.layout import ResultOptions
-from conflict.results.ledger import (
+from conflict.engine.ledger.layout import ResultOptions
+from conflict.engine.ledger.ledger import (
     CONTRADICTED,
     OPEN_DECISIONS,
     ClusterLedger,
@@ -41,8 +39,10 @@ from conflict.results.ledger import (
     kinds_of,
     write_part,
 )
-from conflict.results.model import NotKnown
-from conflict.results.summary import BucketSummary
+from conflict.engine.ledger.model import NotKnown
+from conflict.engine.ledger.summary import BucketSummary
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.schemas import RowStep
 from conflict.rules.counters import counts_differ
 from conflict.rules.decision import Verdict
 from conflict.rules.functions import FunctionSpec

@@ -26,13 +26,13 @@ from conflict.engine.inference.observed import OVERLAPPING
 from conflict.engine.inference.row_states import StatesOfRows, visit_applies
 from conflict.engine.inference.rows import is_dated, is_partial
 from conflict.engine.inference.trial_apply import RowsJudged, TrialApply
+from conflict.engine.ledger.open_places import OpenEpoch, OpenRow, RowAnswer
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.row_store import RowKey
 from conflict.history.model import Cluster, History, Link
 from conflict.history.scheduling.placing import Inference
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import START, DefinitionChange, EpochApply, Position, RowMoment, Transaction
-from conflict.results.open_places import OpenEpoch, OpenRow, RowAnswer
 from conflict.rules.foreign_keys import linked_tables
 from conflict.rules.replication_table import Role
 from conflict.rules.stops import active_function

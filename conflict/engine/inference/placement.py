@@ -20,19 +20,19 @@ import attrs
 from conflict.engine.inference.background import Background, Recorded, Setups, background_of, epochs_known
 from conflict.engine.inference.hypotheses import answers
 from conflict.engine.inference.place_trials import PlaceTrials
-from conflict.engine.reference.cluster import ExceptionRow
-from conflict.engine.reference.row_store import RowKey
-from conflict.history.model import History, Link
-from conflict.history.scheduling.placing import Choice, Place, Slot, choose_places
-from conflict.history.scheduling.schedule import logged_at
-from conflict.history.timeline import DefinitionChange, EpochApply, Position, Transaction, timeline_of
-from conflict.results.open_places import (
+from conflict.engine.ledger.open_places import (
     Alternative,
     OpenPlace,
     OpenSchedule,
     SkippedChange,
     SkippedEpoch,
 )
+from conflict.engine.reference.cluster import ExceptionRow
+from conflict.engine.reference.row_store import RowKey
+from conflict.history.model import History, Link
+from conflict.history.scheduling.placing import Choice, Place, Slot, choose_places
+from conflict.history.scheduling.schedule import logged_at
+from conflict.history.timeline import DefinitionChange, EpochApply, Position, Transaction, timeline_of
 from conflict.rules.foreign_keys import linked_tables
 
 NOT_APPLIED = Alternative()

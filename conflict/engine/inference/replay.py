@@ -24,6 +24,7 @@ from conflict.engine.inference.not_known import Settled, doubt_contradicted, is_
 from conflict.engine.inference.observed import Effects, KnownTransactions, ObservedCluster, ObservedPass
 from conflict.engine.inference.rows import NOT_KNOWN, is_dated
 from conflict.engine.inference.taken_effects import REFRESHES, take_shown, take_unclear
+from conflict.engine.ledger.model import Outcome, Resolution, Undecided
 from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.epoch_pass import REJECTED_WITH_TRANSACTION, DecidedOperation, EpochPass
@@ -31,7 +32,6 @@ from conflict.engine.reference.replay import columns_not_known, replay
 from conflict.engine.reference.row_store import Row, RowKey
 from conflict.history.model import Cluster, History
 from conflict.history.timeline import EpochApply
-from conflict.results.model import Outcome, Resolution, Undecided
 from conflict.rules.counters import counts_differ
 from conflict.rules.decision import Cause, Decision, Verdict
 from conflict.rules.table_setup import TableSetup

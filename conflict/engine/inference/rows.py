@@ -9,10 +9,10 @@ from typing import TypeGuard
 
 import attrs
 
+from conflict.engine.ledger.model import LastWrite
 from conflict.engine.reference.row_store import Row, RowKey, RowStore
 from conflict.history.model import Cluster
 from conflict.history.timeline import RowChange
-from conflict.results.model import LastWrite
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage, RowLayout
 

@@ -15,13 +15,13 @@ from conflict.engine.inference.background import Background
 from conflict.engine.inference.hypotheses import scratch, tried_in_turn
 from conflict.engine.inference.observed import ObservedCluster, ObservedPass
 from conflict.engine.inference.rows import OlderRow
+from conflict.engine.ledger.open_places import JudgedOperation, RowAnswer
 from conflict.engine.reference.applier import effects_of
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.decide import DependencyTracker, compared_value, stored_value
 from conflict.engine.reference.row_store import Row, RowKey
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import EpochApply, Position
-from conflict.results.open_places import JudgedOperation, RowAnswer
 from conflict.rules.decision import Cause, Verdict, in_node_order
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.replication_table import Role

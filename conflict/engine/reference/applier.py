@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
+from conflict.engine.ledger.model import ExceptionsPlace, LastWrite, Outcome
 from conflict.engine.reference.cluster import (
     FROM_AN_APPLIER,
     ExceptionRow,
@@ -35,7 +36,6 @@ from conflict.engine.reference.row_store import RowKey
 from conflict.history.model import Cluster
 from conflict.history.shown_effects import Effect, effect_on_row
 from conflict.history.timeline import EpochApply, RowChange
-from conflict.results.model import ExceptionsPlace, LastWrite, Outcome
 from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS, moved_counters, transaction_counters
 from conflict.rules.decision import Cause
 from conflict.rules.stops import ServerStop

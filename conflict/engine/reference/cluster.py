@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
+from conflict.engine.ledger.model import ClusterResult, LastWrite, Outcome, OutcomePlace
 from conflict.engine.reference.keys import ForeignKeys, UniqueKeys
 from conflict.engine.reference.row_store import Row, RowKey, RowStore, change_copies, redefine, touched_keys
 from conflict.engine.reference.spelling import operations_of
 from conflict.history.model import Cluster
 from conflict.history.timeline import NO_FLAGS, DefinitionChange, EpochApply, RowChange, Transaction
-from conflict.results.model import ClusterResult, LastWrite, Outcome, OutcomePlace
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage, RowLayout

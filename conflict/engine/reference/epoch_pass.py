@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import attrs
 
+from conflict.engine.ledger.model import LastWrite, Stop, StoppedAt, StopPlace, stop_at_returned
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.decide import (
     DependencyTracker,
@@ -25,7 +26,6 @@ from conflict.engine.reference.spelling import as_spelled_here
 from conflict.history.model import Cluster, ReturnedEpoch
 from conflict.history.run import fitted, misfit
 from conflict.history.timeline import NO_FLAGS, EpochApply, RowChange
-from conflict.results.model import LastWrite, Stop, StoppedAt, StopPlace, stop_at_returned
 from conflict.rules.counters import (
     DELETE_DELETE,
     REFLECTED_DISCARDED,

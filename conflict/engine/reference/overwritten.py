@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from conflict.engine.ledger.model import LastWrite, Outcome, OverwrittenChange
 from conflict.history.model import Cluster, History
 from conflict.history.timeline import DefinitionChange, EpochApply, RowChange, Transaction
-from conflict.results.model import LastWrite, Outcome, OverwrittenChange
 from conflict.rules.decision import Verdict
 from conflict.rules.lost_updates import RowWrite, overwrite, write
 from ndb_formats.events.rows_event import Operation

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
+from conflict.engine.ledger.model import Resolution
 from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import ReplayedCluster
 from conflict.engine.reference.overwritten import overwritten_changes
@@ -14,7 +15,6 @@ from conflict.engine.reference.row_store import Row, RowKey
 from conflict.history.model import History
 from conflict.history.scheduling.placing import interleave
 from conflict.history.timeline import DefinitionChange, EpochApply, Transaction
-from conflict.results.model import Resolution
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.default_values import implied_value

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from conflict.config.definitions import AlteredColumn
+from conflict.engine.ledger.model import LastWrite
 from conflict.history.row_identities import identity_without_key, payloads_of
 from conflict.history.shown_effects import Effect, copy_effects, net_copies
 from conflict.history.timeline import RowChange
-from conflict.results.model import LastWrite
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation

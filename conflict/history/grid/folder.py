@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid.attempts import current_attempt
-from conflict.shown_text import not_utf8
+from conflict.telling.shown_text import not_utf8
 from ndb_formats.stored import is_address
 
 # Values that conflict functions compare: they hardly compress, and every resolve that needs them reads them all.

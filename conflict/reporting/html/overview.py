@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from conflict.reporting.parts import Part
+from conflict.telling.part import Part
 from conflict.telling.value import Table
 
 

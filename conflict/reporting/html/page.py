@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from conflict.reporting.html.document_text import document_text
 from conflict.reporting.html.glossary import words_explained
 from conflict.reporting.html.overview import overview
-from conflict.reporting.parts import Headline, Part
 from conflict.telling.drawing import FAINT, INK, PAPER, SERIES, THEME
 from conflict.telling.html import Html, element, escaped, figure, joined, listing_html, sentence, table_html
+from conflict.telling.part import Headline, Part
 
 _DARK = {INK: "#e6edf3", FAINT: "#3d444d", PAPER: "#161b22"}
 _DARK_SERIES = ("#58a6ff", "#f0b040", "#56d68f", "#f47fb0", "#b39dff", "#9aa4ae")

@@ -37,7 +37,7 @@ from conflict.engine.kernels.lost_changes import (
     lost_changes,
     written_by,
 )
-from conflict.results.ledger import table_figures
+from conflict.engine.ledger.ledger import table_figures
 from conflict.rules.decision import Verdict
 from conflict.whatif.comparing.known_part import KnownPart
 from ndb_formats.events.rows_event import Operation

@@ -27,12 +27,12 @@ from conflict.engine.kernels.arrays import Int64
 from conflict.errors import NotBuiltError
 from conflict.history.grid.epoch_files import read_epochs_of
 from conflict.history.run import Run
+from conflict.history.tasks import Runner, Shared
 from conflict.results.run_document import ResolvedRun
 from conflict.runs.resolve_job import count_transactions
 from conflict.runs.resolve_run import LogPart, ResolveRun
 from conflict.runs.resolve_stages import LINK_ACTS, ResolveJob, earliest_stops
-from conflict.runs.runner import Runner, Shared
-from conflict.shown_text import counted, listed
+from conflict.telling.shown_text import counted, listed
 from conflict.whatif.comparing.bucket_figures import (
     BucketFigures,
     Rejected,

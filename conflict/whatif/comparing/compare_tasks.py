@@ -19,8 +19,8 @@ from conflict.engine.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.engine.kernels.fold import fold
 from conflict.engine.kernels.lost_changes import Written
 from conflict.engine.kernels.records import Changes, packed_changes
+from conflict.history.tasks import Shared
 from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.runner import Shared
 from conflict.whatif.comparing.bucket_figures import BucketFigures, Transactions, bucket_figures, written_in
 from conflict.whatif.comparing.known_part import (
     DecidedBucket,

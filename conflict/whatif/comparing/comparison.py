@@ -17,6 +17,8 @@ from conflict.config.run_file import RunFile
 from conflict.engine.columnar.applier_stops import can_stop_by_rows
 from conflict.engine.columnar.order import ApplierEpochs
 from conflict.engine.columnar.setups import ClusterSetup, alters_values
+from conflict.engine.ledger.careful import CareKind, LeftToReferenceError
+from conflict.engine.ledger.layout import ResultOptions
 from conflict.errors import ConfigurationError, NotBuiltError
 from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.folder import Folder
@@ -25,12 +27,10 @@ from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.ingestion.plan import files_document
 from conflict.history.log_files import check_log_files
 from conflict.history.run import Run, TableNumbers
-from conflict.pipeline import spark_workers
-from conflict.results.careful import CareKind, LeftToReferenceError
+from conflict.history.tasks import Runner, in_threads
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.doubts import Doubt, doubts_of
 from conflict.results.files import check_target, whole_or_not_at_all
-from conflict.results.layout import ResultOptions
 from conflict.results.run_document import ResolvedRun
 from conflict.runs.columnar_run import (
     clear_result,
@@ -41,12 +41,13 @@ from conflict.runs.columnar_run import (
 )
 from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import ingest
+from conflict.runs.options import ResolveOptions
+from conflict.runs.pipeline import spark_workers
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.run_inputs import run_of
-from conflict.runs.runner import ResolveOptions, Runner, in_threads
 from conflict.runs.settled_by_reference import SETTLED, settle_by_reference
-from conflict.shown_text import listed
 from conflict.telling.html import telling_html
+from conflict.telling.shown_text import listed
 from conflict.telling.terminal import telling_text
 from conflict.whatif.comparing.compare_job import compare_settled, left_out_of
 from conflict.whatif.comparing.figures import (

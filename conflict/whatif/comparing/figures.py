@@ -19,14 +19,14 @@ from conflict.checking.deployment import Deployment, TableLogging
 from conflict.checking.findings import Code
 from conflict.checking.reasons import reasons_of
 from conflict.config.arguments import DeploymentPolicy
+from conflict.engine.ledger.model import Stop
 from conflict.errors import ConfigurationError
-from conflict.results.model import Stop
 from conflict.results.run_document import ResolvedRun
 from conflict.rules.counters import COUNTED_AGAIN, DELETE_DELETE, TRANSACTION_ROW_CONFLICTS, add_counters
 from conflict.rules.decision import Cause
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.table_setup import TableSetup
-from conflict.shown_text import counted
+from conflict.telling.shown_text import counted
 from conflict.whatif.comparing.bucket_figures import BucketFigures
 from conflict.whatif.comparing.pairs import Pair, function_on
 from ndb_formats.rules.update_format import BINLOG_TYPES, effective_format

@@ -15,8 +15,8 @@ import attrs
 import numpy as np
 
 from conflict.config.arguments import StageProgress
+from conflict.history.tasks import Runner
 from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.runner import Runner
 from conflict.whatif.comparing.compare_tasks import DecidedTrial, DecideTask, find_unsure_in_bucket
 from conflict.whatif.comparing.known_part import judging
 from conflict.whatif.comparing.unsure_transactions import SettledRows, Unsure, UnsureFindings

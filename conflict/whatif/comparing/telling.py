@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from conflict.results.doubts import doubts_of, is_contradicted, start_words
 from conflict.rules.decision import Cause
-from conflict.shown_text import counted, listed, percent
 from conflict.telling.bytes_by_type import bytes_chart, format_name
+from conflict.telling.shown_text import counted, listed, percent
 from conflict.telling.value import Chart, Form, Table, Telling
 from conflict.whatif.comparing.figures import NOT_OFFERED
 from conflict.whatif.comparing.pairs import MEANINGS, OVERWRITE

@@ -16,13 +16,13 @@ from typing import Any, BinaryIO
 
 import attrs
 
-from conflict.conformance.result_differences import setup_lines
+from conflict.engine.ledger.model import ClusterResult
 from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.replay import resolve
 from conflict.history.grid.whole_files import new_folder
 from conflict.history.timeline import EpochApply, RowChange, Transaction
-from conflict.results.model import ClusterResult
+from conflict.judge.result_differences import setup_lines
 from conflict.rules.replication_table import Role
 from conflict.whatif.diverging.retelling import TakenStep, history_of, retell
 from conflict.whatif.diverging.scope import DATABASE, NAMES, TABLE, Scope

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
+from conflict.engine.ledger.model import Outcome
 from conflict.history.model import History
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import EpochApply, RowChange, Timeline, Transaction
-from conflict.results.model import Outcome
 from conflict.rules.decision import Compared, Decision, explain, operation_word
 from conflict.whatif.diverging.scope import NAMES, Scope
 from conflict.whatif.diverging.state import EPOCH, NAME, BothStates, ClusterState, cells

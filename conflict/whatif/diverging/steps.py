@@ -14,12 +14,12 @@ from itertools import product
 
 import attrs
 
+from conflict.engine.ledger.model import Outcome, Stop
 from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.row_store import Row
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import EpochApply, RowChange, Transaction
-from conflict.results.model import Outcome, Stop
 from conflict.rules.decision import Verdict
 from conflict.rules.lost_updates import RowWrite, loses, overwrite, write
 from conflict.whatif.diverging.scope import KEY_BYTES, VALUE_BYTES, Scope, Values

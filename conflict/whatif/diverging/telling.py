@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conflict.shown_text import counted
+from conflict.telling.shown_text import counted
 from conflict.telling.value import Table, Telling
 from conflict.whatif.diverging.retelling import ending, retell, timeline, unsettled
 from conflict.whatif.diverging.search import Found

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import attrs
 
+from conflict.config.additions import ShownFunctions
 from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.configuration import Configuration
-from conflict.discovery.additions import ShownFunctions
 from conflict.history.roles import Mark
 from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction
-from conflict.shown_text import listed
+from conflict.telling.shown_text import listed
 from conflict.whatif.comparing.pairs import comparable_columns
 from conflict.whatif.in_force.log_starts import with_log_starts
 from conflict.whatif.in_force.trials import Assignment, Trial, Trials

@@ -12,6 +12,8 @@ import attrs
 
 from conflict.config.arguments import no_progress
 from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.engine.ledger.careful import LeftToReferenceError
+from conflict.engine.ledger.layout import ResultOptions
 from conflict.errors import ConflictError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
@@ -19,15 +21,13 @@ from conflict.history.grid.manifest import Manifest
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.run import Run
 from conflict.history.shown_effects import Effect
-from conflict.results.careful import LeftToReferenceError
-from conflict.results.layout import ResultOptions
+from conflict.history.tasks import in_threads
 from conflict.results.run_document import ResolvedRun
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.runs.columnar_run import settle_run
 from conflict.runs.ingest_job import ingest
 from conflict.runs.reference_run import run_in_memory
-from conflict.runs.runner import in_threads
 from ndb_formats.errors import FormatError
 from ndb_formats.schema.tables import Table
 

@@ -24,13 +24,13 @@ import attrs
 import pyarrow as pa
 
 from conflict.config.arguments import StageProgress
+from conflict.engine.ledger.layout import catalogue_result
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid.attempts import ATTEMPTS
 from conflict.history.grid.folder import Folder
+from conflict.history.tasks import Runner
 from conflict.results.files import RESULT
-from conflict.results.layout import catalogue_result
 from conflict.results.run_document import versions
-from conflict.runs.runner import Runner
 from conflict.whatif.simulating.model_file import parse_model
 from conflict.whatif.simulating.report import figures_of
 from conflict.whatif.simulating.run import simulate

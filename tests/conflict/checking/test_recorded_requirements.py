@@ -13,7 +13,7 @@ from conflict.checking.reasons import CREATION
 from conflict.checking.subject import Arrival as Deployed
 from conflict.checking.subject import subject_of
 from conflict.config.arguments import DeploymentPolicy
-from conflict.conformance.case import ConflictCase
+from conflict.judge.case import ConflictCase
 from tests.conflict.recorded_arrivals import Arrival, arrivals
 from tests.corpora import RECORDINGS, SHARED
 

@@ -12,7 +12,7 @@ from conflict.checking.check import check_configuration
 from conflict.checking.findings import Code, Finding, Severity
 from conflict.checking.read_logs import read_logs
 from conflict.config.arguments import DeploymentPolicy
-from conflict.conformance.case import ConflictCase
+from conflict.judge.case import ConflictCase
 from tests.conflict.recorded_arrivals import Arrival, arrivals
 from tests.corpora import RECORDINGS, SHARED
 

@@ -11,7 +11,7 @@ from conflict.checking.check import check_configuration
 from conflict.checking.findings import Code
 from conflict.config.arguments import DeploymentPolicy
 from conflict.config.run_file import RunFile
-from conflict.conformance.case import ConflictCase, RecordingKind, find_recordings
+from conflict.judge.case import ConflictCase, RecordingKind, find_recordings
 from conflict.rules.stops import ServerStop
 from tests.corpora import RECORDINGS, SHARED
 

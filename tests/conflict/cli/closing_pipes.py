@@ -19,7 +19,7 @@ from typing import Any
 from conflict import pipeline
 from conflict.cli.app import COMMANDS, main
 from conflict.cli.commands import warm_up
-from conflict.runs.runner import in_threads
+from conflict.history.tasks import in_threads
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
 

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from conflict.cli.refusals import ExitCode
-from conflict.conformance.case import ConflictCase
+from conflict.judge.case import ConflictCase
 from tests.conflict.cli.commands import invoke
 from tests.corpora import RECORDINGS, SHARED
 

@@ -14,13 +14,13 @@ import conflict
 from conflict.cli.refusals import ExitCode
 from conflict.config.database_names import DatabaseNames
 from conflict.config.option_values import By
+from conflict.engine.ledger.layout import OUTCOMES
 from conflict.history.grid.folder import Folder
-from conflict.reporting.kinds.conflicts import tell_conflicts
 from conflict.results.conflicts import count_conflicts, read_conflicts, totals_of
-from conflict.results.layout import OUTCOMES
+from conflict.results.told_conflicts import tell_conflicts
 from conflict.telling.terminal import print_telling
 from tests.conflict.cli.commands import invoke
-from tests.conflict.conformance.test_options import write_run_file
+from tests.conflict.judge.test_options import write_run_file
 from tests.corpora import DEMO
 
 

@@ -21,10 +21,10 @@ from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.folder import Folder
 from conflict.history.reading import read_cluster
 from conflict.history.run import Run
-from conflict.pipeline import run_local, run_spark
-from conflict.result import read_result
 from conflict.results.doubts import doubts_of
+from conflict.results.result import read_result
 from conflict.results.run_document import ResolvedRun, UnderWay
+from conflict.runs.pipeline import run_local, run_spark
 from conflict.runs.reference_run import run_reference
 from conflict.runs.run_inputs import run_of
 from ndb_formats.binlog_reader import read_headers

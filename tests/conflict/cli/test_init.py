@@ -8,7 +8,7 @@ import pytest
 
 from conflict.cli.refusals import ExitCode
 from tests.conflict.cli.commands import invoke
-from tests.conflict.conformance.test_options import write_run_file
+from tests.conflict.judge.test_options import write_run_file
 from tests.corpora import DEMO
 
 GIVEN = (DEMO, "--schema", DEMO / "schema.sql", "--conflict-fn", "cft.t*=NDB$EPOCH()", "--primary", "server1")

@@ -10,9 +10,9 @@ from conflict.checking.subject import subject_of
 from conflict.cli.refusals import ExitCode
 from conflict.config.arguments import DeploymentPolicy
 from conflict.config.run_file import load_run_file
-from conflict.conformance.case import ConflictCase
 from conflict.errors import ConfigurationError
 from conflict.history.run import Run
+from conflict.judge.case import ConflictCase
 from tests.conflict.cli.commands import invoke
 from tests.corpora import RECORDINGS
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from conflict.cli.app import app
 from conflict.whatif.comparing import comparison
-from tests.conflict.conformance.test_options import write_run_file
+from tests.conflict.judge.test_options import write_run_file
 
 # A's applier stops at the first epoch that it takes, so A's binlog shows nothing of it.
 STOPPED = "max_ins/no_primary_key_type8"

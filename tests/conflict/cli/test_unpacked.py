@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from conflict.cli.app import app
 from conflict.cli.refusals import ExitCode
-from conflict.runs.runner import in_process
+from conflict.history.tasks import in_process
 from ndb_formats.cursor import UNPACKED_OPTION, allow_unpacked
 from tests.corpora import DEMO
 from tests.fuzz.raw_log import PAYLOAD, RawEvent, RawLog
@@ -46,7 +46,7 @@ def test_more_than_is_allowed(
     command: str, code: ExitCode, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commands that read whole binlogs have the option; what comes before the transaction is kept."""
-    monkeypatch.setattr("conflict.pipeline.spark_workers", lambda *_: in_process)
+    monkeypatch.setattr("conflict.runs.pipeline.spark_workers", lambda *_: in_process)
     words = [command, str(log), "--unpacked-mib", "1"]
     if command != "decode":
         other = str(DEMO / "B.binlog.000001")

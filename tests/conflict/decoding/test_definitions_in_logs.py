@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 from conflict.cli.app import app
 from conflict.cli.refusals import ExitCode
-from conflict.conformance.case import ConflictCase
-from conflict.conformance.result_differences import recorded_value
 from conflict.decoding.decoding import Decoding
 from conflict.decoding.inputs import Inputs
+from conflict.judge.case import ConflictCase
+from conflict.judge.result_differences import recorded_value
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
 from ndb_formats.text.row_printer import TextOptions

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from conflict.config.additions import Additions
 from conflict.config.run_file import load_run_file
-from conflict.conformance.case import ConflictCase
-from conflict.discovery.additions import Additions
 from conflict.discovery.draft import draft_run
 from conflict.discovery.logged_types import logged_types, types_by_table
 from conflict.errors import ConfigurationError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.run import Run
+from conflict.judge.case import ConflictCase
 from tests.corpora import DEMO, RECORDINGS
 
 SCHEMA = DEMO / "schema.sql"

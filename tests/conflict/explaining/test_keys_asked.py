@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conflict.engine.ledger.table_keys import TableKey
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.explaining.keys_asked import GivenKey, identity_asked, key_as_given
-from conflict.results.table_keys import TableKey
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.types.values import Value
 from tests.conflict.keyed_logs import TWO_OF_ONE_TEXT, TWO_TEXTS

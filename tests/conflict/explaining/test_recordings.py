@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from conflict.conformance.case import ConflictCase
 from conflict.errors import ConfigurationError
 from conflict.explaining.events import StoryEvent, plain_value
 from conflict.explaining.explainer import Explainer
@@ -15,8 +14,9 @@ from conflict.explaining.story import Story
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.scheduling.hints import hints_of_steps
-from conflict.pipeline import run_reference
-from conflict.result import Result
+from conflict.judge.case import ConflictCase
+from conflict.results.result import Result
+from conflict.runs.pipeline import run_reference
 from tests.corpora import RECORDINGS
 
 FOLDERS = [RECORDINGS / name for name in ("conflict", "everyday", "lives")]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from conflict.engine.ledger.layout import OUTCOMES
 from conflict.explaining.drafts import StoryFacts, drafts_of
 from conflict.explaining.events import EventKind, StoryEvent
 from conflict.explaining.outcomes import Applied, DecidedOperation
@@ -14,7 +15,6 @@ from conflict.explaining.story import StoryEnd
 from conflict.explaining.telling import StorySoFar, tell
 from conflict.explaining.transactions_in_conflict import ConflictEpoch, trees_of
 from conflict.history.timeline import Origin, RowChange
-from conflict.results.layout import OUTCOMES
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 from tests.conflict.histories import image, key, layouts, setups
 

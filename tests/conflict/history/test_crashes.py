@@ -9,8 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from conflict.config.configuration import LoggingServer
-from conflict.conformance.case import ConflictCase
-from conflict.conformance.judged_run import JudgedRun
 from conflict.explaining.explainer import Explainer
 from conflict.history.crashes import Crash, crashes_in_rows, crashes_of
 from conflict.history.definitions_over_time import make_run
@@ -19,10 +17,12 @@ from conflict.history.model import UnloggedKind
 from conflict.history.restarts import Disconnect
 from conflict.history.timeline import START, Position
 from conflict.history.unlogged_changes import MISSING, LoggedState
-from conflict.pipeline import ENGINES
-from conflict.result import Result
+from conflict.judge.case import ConflictCase
+from conflict.judge.judged_run import JudgedRun
+from conflict.results.result import Result
 from conflict.results.telling import tell_result
-from tests.conflict.conformance.test_operations import figures_of
+from conflict.runs.pipeline import ENGINES
+from tests.conflict.judge.test_operations import figures_of
 from tests.corpora import RECORDINGS
 
 OPERATIONS = RECORDINGS / "operations"

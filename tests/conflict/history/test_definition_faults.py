@@ -11,10 +11,10 @@ import attrs
 import pytest
 
 from conflict.config.configuration import Configuration, Span
-from conflict.conformance.case import ConflictCase
 from conflict.errors import ConfigurationError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.reading import cut_readings, history_of, read_cluster
+from conflict.judge.case import ConflictCase
 from ndb_formats.errors import SchemaError
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Schema

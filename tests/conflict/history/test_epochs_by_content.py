@@ -3,12 +3,12 @@
 import attrs
 import pytest
 
-from conflict.conformance.case import ConflictCase
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
 from conflict.history.epochs_by_content import epochs_found, hides_epochs, readings_by_content
 from conflict.history.reading import read_cluster
 from conflict.history.run import Run
 from conflict.history.timeline import RowChange, Transaction
+from conflict.judge.case import ConflictCase
 from ndb_formats.events.rows_event import ConflictFlag
 from tests.conflict.histories import change
 from tests.corpora import RECORDINGS

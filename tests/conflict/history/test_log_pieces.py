@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from conflict.config.configuration import ClusterConfiguration, LoggingServer
-from conflict.conformance.case import ConflictCase
-from conflict.conformance.judged_run import JudgedRun
 from conflict.errors import ConfigurationError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.ingestion.logged_epochs import scan_epochs
 from conflict.history.log_pieces import pieces_of
-from conflict.pipeline import ENGINES
+from conflict.judge.case import ConflictCase
+from conflict.judge.judged_run import JudgedRun
+from conflict.runs.pipeline import ENGINES
 from ndb_formats.constants import EventType
 from ndb_formats.events.control_events import IncidentEvent, encode_incident
 from tests.conflict.spliced_logs import part_of, spliced

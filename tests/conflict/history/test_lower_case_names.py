@@ -5,9 +5,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from conflict.conformance.case import ConflictCase
 from conflict.history.definitions_over_time import make_run
 from conflict.history.reading import read_cluster
+from conflict.judge.case import ConflictCase
 from ndb_formats.schema.tables import Schema
 from tests.conflict.faults import with_files
 from tests.corpora import RECORDINGS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import conflict
-from conflict.result import Result
+from conflict.results.result import Result
 from tests.conflict.changing_logs import FIRST, Columns, table_id
 from tests.conflict.raw_events import BEGIN, LONG, LONGLONG, TABLE_MAP, XID, Raw
 from tests.conflict.small_logs import UPDATE, WRITE, SmallLogs

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.config.configuration import LoggingServer
-from conflict.conformance.case import ConflictCase, find_recordings
 from conflict.engine.columnar.unlogged_rows import UnloggedRows
 from conflict.engine.kernels.unlogged import UNTOLD, RowStates, suspected_rows
+from conflict.engine.ledger.careful import LeftToReferenceError
 from conflict.explaining.explainer import Explainer
 from conflict.history.definitions_over_time import make_run
 from conflict.history.epochs import BinlogEpoch
@@ -24,16 +24,16 @@ from conflict.history.grid.folder import Folder
 from conflict.history.model import UnloggedChange, UnloggedKind
 from conflict.history.reading import read_clusters
 from conflict.history.run import Run
+from conflict.history.tasks import in_threads
 from conflict.history.timeline import Position
 from conflict.history.unlogged_changes import MISSING, LoggedState, logged_states, unlogged_changes, unlogged_of_row
-from conflict.pipeline import ENGINES
-from conflict.result import Result
-from conflict.results.careful import LeftToReferenceError
+from conflict.judge.case import ConflictCase, find_recordings
+from conflict.results.result import Result
 from conflict.results.telling import tell_result
 from conflict.runs.finding_unlogged import find_unlogged, followed
 from conflict.runs.ingest_job import ingest
+from conflict.runs.pipeline import ENGINES
 from conflict.runs.resolve_run import part_of_log
-from conflict.runs.runner import in_threads
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.constants import EventType

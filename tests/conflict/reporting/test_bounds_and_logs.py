@@ -8,8 +8,8 @@ import attrs
 
 from conflict.reporting.cost import cost_column, cost_headline, cost_table
 from conflict.reporting.joining import joined
-from conflict.reporting.kinds.sizes import sizes_part
-from conflict.reporting.parts import Bytes, Measured, RowCounts
+from conflict.telling.part import Bytes, Measured, RowCounts
+from conflict.whatif.sizing.telling import sizes_part
 from tests.conflict.reporting.test_joining import BOUNDS, SIZES, TIMED, part, sized
 
 # A log of type 9: it has no values before the change, which type 7 logs.

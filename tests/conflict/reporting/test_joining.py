@@ -7,11 +7,11 @@ import attrs
 
 from conflict.reporting.cost import cost_column, cost_headline, cost_table
 from conflict.reporting.joining import joined
-from conflict.reporting.kinds.sizes import sizes_part, tell_sizes
-from conflict.reporting.parts import Bytes, Headline, Measured, Part, RowCounts, Topic
-from conflict.reporting.wording.model_words import against_recording, without_function
 from conflict.telling.bytes_by_type import BYTES_CHART, amount_of_bytes, bytes_chart
+from conflict.telling.part import Bytes, Headline, Measured, Part, RowCounts, Topic
 from conflict.telling.value import Chart, Telling
+from conflict.whatif.simulating.words import against_recording, without_function
+from conflict.whatif.sizing.telling import sizes_part, tell_sizes
 
 BOUNDS = {"2": (70, 120), "3": (90, 90), "7": (200, 200), "8": (95, 130), "9": (110, 110)}
 SIZES = Bytes(Measured.MEASURED, BOUNDS, "type 7", 200, "the log", rows=10)

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from conflict.reporting.kinds.diverge import diverge_part
-from conflict.reporting.wording.model_words import model_types, model_words
+from conflict.whatif.diverging.part import diverge_part
 from conflict.whatif.diverging.telling import scope_words, tell_searches
+from conflict.whatif.simulating.words import model_types, model_words
 from tests.conflict.reporting.conftest import SEARCH
 
 NONE: dict[str, Any] = {

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from conflict.history.grid.folder import Folder
-from conflict.reporting.kinds.sweep import sweep_part, tell_sweep
-from conflict.reporting.kinds.sweep_result import Limit, SweepResult, limit_column, limit_question, limits_of
 from conflict.telling.value import Table
+from conflict.whatif.sweeping.result import Limit, SweepResult, limit_column, limit_question, limits_of
 from conflict.whatif.sweeping.summary import point_label
+from conflict.whatif.sweeping.telling import sweep_part, tell_sweep
 from tests.conflict.cli.commands import invoke
 
 

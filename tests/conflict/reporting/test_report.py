@@ -11,20 +11,20 @@ from typing import Any
 import attrs
 import pyarrow as pa
 import pytest
+from conflict.reporting.kinds import resolve as kinds_resolve
+from conflict.reporting.kinds import sweep as kinds_sweep
 
 from conflict.cli.refusals import ExitCode
 from conflict.errors import ConfigurationError
 from conflict.reporting.html.overview import overview
 from conflict.reporting.html.page import page_of
 from conflict.reporting.joining import joined
-from conflict.reporting.kinds import resolve as kinds_resolve
-from conflict.reporting.kinds import sweep as kinds_sweep
-from conflict.reporting.kinds.compare import compare_part
-from conflict.reporting.kinds.resolve import resolve_part
-from conflict.reporting.parts import FunctionFigures, Part, Topic
 from conflict.reporting.reading import part_of
-from conflict.result import read_result
+from conflict.reporting.resolve_part import resolve_part
+from conflict.results.result import read_result
+from conflict.telling.part import FunctionFigures, Part, Topic
 from conflict.telling.value import Chart, Form, Table, Telling, shown
+from conflict.whatif.comparing.part import compare_part
 from tests.conflict.cli.commands import invoke
 from tests.conflict.reporting.pages import Page
 

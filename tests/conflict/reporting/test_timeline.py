@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from conflict.reporting.kinds.resolve import timeline
+from conflict.reporting.resolve_part import timeline
 
 SECOND = 1_000_000
 

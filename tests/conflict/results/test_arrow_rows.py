@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from conflict.engine.ledger.arrow_rows import row_schema, rows_to_arrow
 from conflict.history.grid.folder import Folder
-from conflict.results.arrow_rows import row_schema, rows_to_arrow
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.json_binary import JsonDocument

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.config.database_names import DatabaseNames
+from conflict.engine.ledger.layout import OUTCOMES, outcomes_path
 from conflict.history.grid.folder import Folder
 from conflict.results.conflicts import (
     UNITS,
@@ -23,7 +24,6 @@ from conflict.results.conflicts import (
     root_outcomes,
     totals_of,
 )
-from conflict.results.layout import OUTCOMES, outcomes_path
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 PLAIN = {

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.results.arrow_rows import key_values, table_of
-from conflict.results.table_keys import TableKey
+from conflict.engine.ledger.arrow_rows import key_values, table_of
+from conflict.engine.ledger.table_keys import TableKey
 from ndb_formats.constants import ColumnCode
 from ndb_formats.types.column_types import WireType, codec_of
 from ndb_formats.types.values import Value

@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.engine.kernels.open_decisions import outcome_bit as bit_in_kernels
-from conflict.history.grid.folder import Folder
-from conflict.history.shown_effects import Effect
-from conflict.results.contradictions import CONTRADICTIONS
-from conflict.results.ledger import (
+from conflict.engine.ledger.contradictions import CONTRADICTIONS
+from conflict.engine.ledger.ledger import (
     CONTRADICTED,
     OPEN_DECISIONS,
     ClusterLedger,
@@ -25,8 +23,10 @@ from conflict.results.ledger import (
     undecided_table,
     write_part,
 )
-from conflict.results.model import NotKnown
-from conflict.results.summary import BucketSummary
+from conflict.engine.ledger.model import NotKnown
+from conflict.engine.ledger.summary import BucketSummary
+from conflict.history.grid.folder import Folder
+from conflict.history.shown_effects import Effect
 from conflict.rules.decision import Cause, Decision, Verdict, outcome_bit
 from conflict.rules.functions import parse_conflict_function
 from ndb_formats.events.rows_event import Operation

@@ -2,8 +2,8 @@
 
 import attrs
 
+from conflict.engine.ledger.contradictions import OTHER_VALUES
 from conflict.results.cause_kinds import CauseKind, LogFacts
-from conflict.results.contradictions import OTHER_VALUES
 from conflict.results.likely_causes import likely_causes
 from conflict.rules.functions import parse_conflict_function
 from conflict.rules.table_setup import TableSetup

@@ -7,7 +7,7 @@ import pytest
 
 import conflict
 from conflict.config.run_file import load_run_file
-from conflict.results.layout import exceptions_path, rows_path
+from conflict.engine.ledger.layout import exceptions_path, rows_path
 from ndb_formats.constants import EventType
 from ndb_formats.events.table_map import decode_table_map, encode_table_map
 from tests.conflict.cli.commands import invoke

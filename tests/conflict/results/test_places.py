@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import conflict
-from conflict.result import Result
+from conflict.results.result import Result
 from tests.conflict.compressed_logs import Places, compress_log
 from tests.corpora import DEMO
 

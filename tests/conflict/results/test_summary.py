@@ -2,9 +2,9 @@
 
 import attrs
 
+from conflict.engine.ledger.model import Stop
+from conflict.engine.ledger.summary import BucketSummary, add_summaries, stop_to_json
 from conflict.history.timeline import Origin
-from conflict.results.model import Stop
-from conflict.results.summary import BucketSummary, add_summaries, stop_to_json
 from conflict.rules.stops import ServerStop
 from ndb_formats.events.rows_event import Operation
 

@@ -10,15 +10,15 @@ from rich.console import Console
 
 import conflict
 from conflict.config.run_file import load_run_file
-from conflict.conformance.case import ConflictCase
+from conflict.engine.ledger.summary import RoundFigures, RunSummary
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
-from conflict.pipeline import ENGINES
+from conflict.judge.case import ConflictCase
 from conflict.results.run_document import ResolvedRun
-from conflict.results.summary import RoundFigures, RunSummary
 from conflict.results.telling import tell_examples, tell_result
 from conflict.rules.replication_table import Role
+from conflict.runs.pipeline import ENGINES
 from conflict.telling.terminal import print_telling
 from conflict.telling.value import Table, Telling, shown
 from ndb_formats.binlog_reader import read_headers

@@ -4,10 +4,10 @@ import attrs
 import pytest
 
 from conflict.engine.inference.replay import resolve
+from conflict.engine.ledger.model import ClusterResult
+from conflict.engine.ledger.resolution_ledger import ReferenceLedger
 from conflict.history.model import History
 from conflict.history.timeline import EpochApply
-from conflict.results.model import ClusterResult
-from conflict.results.resolution_ledger import ReferenceLedger
 from conflict.rules.counters import moved_counters
 from conflict.rules.decision import Cause, Decision, Verdict
 from conflict.rules.functions import parse_conflict_function

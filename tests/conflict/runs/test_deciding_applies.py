@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.conformance.case import ConflictCase
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.scheduling.schedule_columns import ScheduleColumns, known_before
 from conflict.history.timeline import EpochApply, Transaction, Window
-from conflict.pipeline import run_local
+from conflict.judge.case import ConflictCase
 from conflict.runs.deciding_applies import deciding_numbers
+from conflict.runs.pipeline import run_local
 from conflict.runs.row_spans import WantedRows
 from conflict.runs.settling import Settling
 from tests.corpora import RECORDINGS

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.config.run_file import load_run_file
+from conflict.engine.ledger.layout import rows_folder
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
-from conflict.pipeline import ENGINES
 from conflict.results.files import read_rows
-from conflict.results.layout import rows_folder
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.replication_table import Role
+from conflict.runs.pipeline import ENGINES
 from tests.conflict.emptying_worlds import EmptyingWorld, write_emptying_world
 from tests.conflict.worlds import random_steps, world
 from tests.examples import examples

@@ -14,17 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer, Span
+from conflict.engine.ledger.careful import CareKind, LeftToReferenceError
 from conflict.errors import HistoryError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.kept_outlines import earlier_outlines, known_or_made
 from conflict.history.grid.manifest import load_manifest
 from conflict.history.run import Run
-from conflict.results.careful import CareKind, LeftToReferenceError
+from conflict.history.tasks import in_process
 from conflict.rules.replication_table import ReplicationRow
 from conflict.runs.columnar_run import finished_history
 from conflict.runs.ingest_job import ingest
-from conflict.runs.runner import in_process
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.columnar.file_outline import outlines_of
 from ndb_formats.constants import EventType

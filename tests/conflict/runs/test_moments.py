@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import load_run_file
-from conflict.conformance.case import ConflictCase
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
-from conflict.pipeline import run_local
+from conflict.judge.case import ConflictCase
 from conflict.results.run_document import ResolvedRun
 from conflict.rules.replication_table import Role
 from conflict.runs import settling
+from conflict.runs.options import ResolveOptions
+from conflict.runs.pipeline import run_local
 from conflict.runs.reference_run import run_reference
 from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.runner import ResolveOptions
 from conflict.runs.stated_rows import states_tell
 from tests.conflict.world_binlogs import write_world
 from tests.conflict.worlds import random_steps, world

@@ -10,16 +10,16 @@ import pyarrow.dataset as pads
 import pytest
 
 from conflict.config.configuration import Span
-from conflict.conformance.case import ConflictCase
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.reading import read_cluster
 from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_steps
-from conflict.pipeline import run_local
+from conflict.judge.case import ConflictCase
 from conflict.results.run_document import ResolvedRun
+from conflict.runs.options import ResolveOptions
+from conflict.runs.pipeline import run_local
 from conflict.runs.reference_run import run_reference
-from conflict.runs.runner import ResolveOptions
 from tests.corpora import RECORDINGS
 
 FUNCTIONS = ["epoch", "epoch2", "epoch2_trans", "epoch_trans", "max", "max_del_win_ins", "old"]

@@ -8,13 +8,13 @@ import pytest
 
 from conflict.cli.commands.resolve import code_of
 from conflict.cli.refusals import ExitCode
+from conflict.engine.ledger.layout import rows_folder
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
-from conflict.pipeline import ENGINES
 from conflict.results.files import read_rows
-from conflict.results.layout import rows_folder
 from conflict.results.run_document import ResolvedRun
 from conflict.rules.stops import StopError
+from conflict.runs.pipeline import ENGINES
 from tests.conflict.keyless_logs import Arrived, Change, Epoch, keyless_run
 
 SCHEMA = "CREATE TABLE h (a INT, b INT)"

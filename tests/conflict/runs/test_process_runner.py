@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from conflict.errors import WorkerError
-from conflict.runs.runner import process_runner
+from conflict.history.tasks import process_runner
 
 
 def test_results_are_in_order() -> None:

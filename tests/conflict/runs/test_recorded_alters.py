@@ -17,7 +17,7 @@ import pytest
 
 import conflict
 from conflict.errors import ConfigurationError
-from conflict.result import Result
+from conflict.results.result import Result
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import EventType
 from ndb_formats.events.header import decode_format_description

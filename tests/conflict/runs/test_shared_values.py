@@ -12,7 +12,7 @@ import pytest
 
 from conflict.errors import HistoryError
 from conflict.history.grid.folder import Folder
-from conflict.runs.runner import Shared
+from conflict.history.tasks import Shared
 
 _APPLY = np.dtype([("epoch", "u8"), ("group", "i4"), ("traced", "?")], align=True)
 

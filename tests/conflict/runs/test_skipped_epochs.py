@@ -7,7 +7,7 @@ import pytest
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
-from conflict.pipeline import ENGINES
+from conflict.runs.pipeline import ENGINES
 from tests.conflict.raw_events import BEGIN, COMMIT, SCHEMA, WRITE, Raw, insert, status, update
 from tests.conflict.world_binlogs import MAPS
 from tests.ndb_formats.building import FORMAT_DESCRIPTION, MAGIC, description_body, event_bytes

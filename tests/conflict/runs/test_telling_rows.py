@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import load_run_file
-from conflict.conformance.case import ConflictCase
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.reading import read_cluster
-from conflict.pipeline import run_local, run_reference
+from conflict.judge.case import ConflictCase
 from conflict.runs import telling_rows
+from conflict.runs.pipeline import run_local, run_reference
 from conflict.runs.row_spans import WantedRows
 from conflict.runs.settling import Settling
 from tests.conflict.runs.test_moments import FUNCTIONS, world

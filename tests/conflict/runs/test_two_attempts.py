@@ -13,7 +13,7 @@ import pytest
 from conflict.errors import ConfigurationError
 from conflict.history.grid.attempts import ATTEMPTS, Seen, Stage, publish
 from conflict.history.grid.folder import Folder
-from conflict.runs.runner import Progress
+from conflict.history.tasks import Progress
 from tests.conflict.growing import DEMO, Recording, ingested, rows_of
 
 

@@ -29,8 +29,8 @@ import attrs
 
 from conflict.history.grid.attempts import Stage, publish
 from conflict.history.grid.folder import Folder
+from conflict.history.tasks import Progress, in_process
 from conflict.runs.resolve_job import resolve_history
-from conflict.runs.runner import Progress, in_process
 from conflict.spark.spark_runner import _outcome
 from tests.conflict.growing import DEMO, Recording, ingested
 

@@ -22,12 +22,12 @@ import conflict
 from conflict.config.run_file import load_run_file
 from conflict.history.grid.folder import Folder, folder_of
 from conflict.history.grid.manifest import read_manifest
+from conflict.history.tasks import in_process
 from conflict.results.run_document import ResolvedRun
 from conflict.rules.counters import zero_counters
 from conflict.runs.ingest_job import ingest
 from conflict.runs.resolve_job import resolve_history
 from conflict.runs.run_inputs import run_of
-from conflict.runs.runner import in_process
 from tests.conflict.growing import commits
 from tests.conflict.object_storage import BUCKET, s3_server
 from tests.corpora import DEMO

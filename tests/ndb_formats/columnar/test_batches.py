@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.results.arrow_rows import row_schema
+from conflict.engine.ledger.arrow_rows import row_schema
 from ndb_formats.columnar.batches import METADATA, RowBatch, read_batches
 from ndb_formats.constants import APPLY_STATUS, ColumnCode, EventType
 from ndb_formats.errors import CorruptError, FormatError, SchemaError, TruncatedError
@@ -89,7 +89,7 @@ class TestRecordings:
         assert len(batch.after) == 39
 
     def test_types_are_those_of_the_rows_in_parquet(self) -> None:
-        """Every column has the type of `conflict.results.arrow_rows`, ENUM and SET as dictionaries of it."""
+        """Every column has the type of `conflict.engine.ledger.arrow_rows`, ENUM and SET as dictionaries of it."""
         path = TYPES / "binlog.000001"
         schema = schema_beside(path)
         (table,) = (table for table in schema.tables if table.name == "types")

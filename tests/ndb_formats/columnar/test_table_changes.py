@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from conflict.conformance.result_differences import plain_value, recorded_value
+from conflict.judge.result_differences import plain_value, recorded_value
 from ndb_formats.columnar.batches import read_batches
 from ndb_formats.columnar.table_changes import CHANGE_FACTS, change_schema, joined_names, table_changes
 from ndb_formats.errors import UnsupportedError

@@ -11,19 +11,9 @@ from typing import Any
 import attrs
 import pyarrow.dataset as pads
 
-from conflict.conformance.case import ConflictCase
 from conflict.engine.inference.replay import resolve
-from conflict.history.definitions_over_time import make_run
-from conflict.history.grid.epoch_files import read_schedule
-from conflict.history.grid.folder import Folder
-from conflict.history.grid.writer import write_history
-from conflict.history.model import History
-from conflict.history.reading import history_of, read_cluster
-from conflict.history.run import Run
-from conflict.pipeline import run_local
-from conflict.results.contradictions import Effects, contradicted_rows
-from conflict.results.files import read_rows, read_rows_in_part
-from conflict.results.layout import (
+from conflict.engine.ledger.contradictions import Effects, contradicted_rows
+from conflict.engine.ledger.layout import (
     APPLIED_EPOCHS,
     ResultOptions,
     applied_epochs_path,
@@ -31,13 +21,23 @@ from conflict.results.layout import (
     rows_folder,
     rows_in_part_folder,
 )
-from conflict.results.resolution_ledger import KeyTexts, ReferenceLedger, write_open, write_resolution
-from conflict.results.summary import RunSummary, with_open_schedule
+from conflict.engine.ledger.resolution_ledger import KeyTexts, ReferenceLedger, write_open, write_resolution
+from conflict.engine.ledger.summary import RunSummary, with_open_schedule
+from conflict.history.definitions_over_time import make_run
+from conflict.history.grid.epoch_files import read_schedule
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.writer import write_history
+from conflict.history.model import History
+from conflict.history.reading import history_of, read_cluster
+from conflict.history.run import Run
+from conflict.history.tasks import Runner, in_process
+from conflict.judge.case import ConflictCase
+from conflict.results.files import read_rows, read_rows_in_part
 from conflict.runs.ingest_job import ingest
+from conflict.runs.pipeline import run_local
 from conflict.runs.reference_run import place_in_memory, run_reference
 from conflict.runs.resolve_job import resolve_history
 from conflict.runs.resolve_run import LogPart
-from conflict.runs.runner import Runner, in_process
 
 
 def _contents(out: Folder, run: Run, summary: RunSummary) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest, read_manifest, refuse_damage, with_files, write_manifest
 from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, KEYS, keys_part, part
 from conflict.history.run import Run
+from conflict.history.tasks import in_process
 from conflict.runs.resolve_job import resolve_history
-from conflict.runs.runner import in_process
 from tests.conflict.growing import DEMO, Recording, ingested
 
 SCHEMAS = {"changes": CHANGES, "consequences": CONSEQUENCES, "keys": KEYS}

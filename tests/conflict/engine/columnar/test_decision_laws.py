@@ -13,10 +13,10 @@ from conflict.config.configuration import ClusterConfiguration, Configuration, L
 from conflict.engine.kernels.rules import needs_refresh
 from conflict.history.model import Start
 from conflict.history.run import Run
+from conflict.history.tasks import in_process
 from conflict.rules.decision import Cause, Decision, Verdict
 from conflict.rules.functions import FUNCTIONS, Argument, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow, Role
-from conflict.runs.runner import in_process
 from ndb_formats.columnar.kernel_mode import Mode
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.create_table import parse_schema

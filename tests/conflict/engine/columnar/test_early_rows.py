@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.engine.inference.replay import resolve
+from conflict.engine.ledger.model import Resolution
 from conflict.history.model import History
 from conflict.history.timeline import EpochApply
-from conflict.results.model import Resolution
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import Role
 from tests.conflict.engine.columnar.one_bucket import bucket_by_kernels

@@ -12,11 +12,11 @@ from conflict.engine.columnar.setups import changes_functions, compares_reflecte
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
-from conflict.pipeline import run_local
+from conflict.history.tasks import Runner, in_process
 from conflict.rules.functions import FUNCTIONS, Cell, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.user_policies import add_functions
-from conflict.runs.runner import Runner, in_process
+from conflict.runs.pipeline import run_local
 from tests.conflict.changing_logs import PLACES, write_logs
 from tests.conflict.changing_logs import SETTINGS as CHANGING
 from tests.conflict.engine.columnar.both_engines import (

@@ -4,9 +4,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from conflict.engine.inference.replay import resolve
-from conflict.results.careful import LeftToReferenceError
+from conflict.engine.ledger.careful import LeftToReferenceError
+from conflict.history.tasks import in_process
 from conflict.rules.replication_table import Role
-from conflict.runs.runner import in_process
 from tests.conflict.cut_histories import cut_history
 from tests.conflict.engine.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.random_histories import BINLOG_TYPES, ROLES, SETTINGS, USUAL_ROLES, configuration, make_history

@@ -12,9 +12,9 @@ from conflict.config.configuration import ClusterConfiguration, Configuration, L
 from conflict.engine.columnar import image_values
 from conflict.history.model import Cluster, History
 from conflict.history.run import Run
+from conflict.history.tasks import in_process
 from conflict.history.timeline import RowChange, Transaction
 from conflict.rules.replication_table import ReplicationRow
-from conflict.runs.runner import in_process
 from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import SchemaError
 from ndb_formats.events.row_image import RowImage, RowLayout, layout_of_types

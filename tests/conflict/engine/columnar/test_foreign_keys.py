@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.config.run_file import load_run_file
-from conflict.conformance.case import ConflictCase
+from conflict.engine.ledger.careful import CareKind
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.model import Cluster, History
 from conflict.history.run import Run
-from conflict.pipeline import run_local
-from conflict.results.careful import CareKind
+from conflict.history.tasks import in_process
+from conflict.judge.case import ConflictCase
 from conflict.rules.replication_table import ReplicationRow
+from conflict.runs.pipeline import run_local
 from conflict.runs.reference_run import run_reference
-from conflict.runs.runner import in_process
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import ColumnCode, EventType
 from ndb_formats.events.header import decode_format_description
@@ -30,8 +30,8 @@ from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.column_types import WireType
 from ndb_formats.writing.event_stream import EventStream
-from tests.conflict.conformance.test_options import write_run_file
 from tests.conflict.engine.columnar.both_engines import by_reference, cut_anywhere, with_care
+from tests.conflict.judge.test_options import write_run_file
 from tests.conflict.keyless_histories import with_loose_rows, with_loose_table
 from tests.conflict.random_histories import SCHEMA as KEYED_SCHEMA
 from tests.conflict.random_histories import SETTINGS, USUAL_ROLES, _Maker, configuration, make_history

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.engine.columnar.setups import compares_reflected
+from conflict.engine.ledger.careful import CareKind
 from conflict.history.model import Cluster, History
 from conflict.history.run import Run
+from conflict.history.tasks import in_process
 from conflict.history.timeline import EpochApply, RowChange, Transaction
-from conflict.results.careful import CareKind
 from conflict.rules.replication_table import ReplicationRow, Role
-from conflict.runs.runner import in_process
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowImage, RowLayout, layout_of_types
 from ndb_formats.events.rows_event import Operation

@@ -10,13 +10,13 @@ from conflict.engine.kernels.arrays import OperationKind
 from conflict.engine.kernels.column_scans import epoch_of_rows, mark_keys, row_numbers_of_keys
 from conflict.engine.kernels.dependencies import dependent_groups, reachable
 from conflict.engine.kernels.passes import are_rejected
+from conflict.engine.ledger.layout import ResultOptions
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.writer import write_history
 from conflict.history.model import Cluster, History
+from conflict.history.tasks import in_process
 from conflict.history.timeline import RowChange, Transaction
-from conflict.results.layout import ResultOptions
 from conflict.runs.resolve_job import resolve_history
-from conflict.runs.runner import in_process
 from tests.conflict.random_histories import SETTINGS, _Maker, configuration
 
 TRANSACTIONAL = SETTINGS.index([("judged", 1, "NDB$EPOCH_TRANS()")])

@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 
 from conflict.config.configuration import Span
 from conflict.config.run_file import load_run_file
-from conflict.conformance.case import RecordingKind, find_recordings
 from conflict.engine.columnar.setups import compares_reflected
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.ingestion import segment_task
 from conflict.history.ingestion.segment_arrays import UnreadableError
 from conflict.history.model import History
-from conflict.pipeline import run_local
+from conflict.history.tasks import in_process
+from conflict.judge.case import RecordingKind, find_recordings
 from conflict.rules.counters import REFLECTED_RECEIVED, TRANSACTION_ROW_REJECTS
+from conflict.runs.pipeline import run_local
 from conflict.runs.reference_run import run_reference
-from conflict.runs.runner import in_process
-from tests.conflict.conformance.test_options import write_run_file
 from tests.conflict.engine.columnar.both_engines import by_kernels, by_reference, cut_anywhere
+from tests.conflict.judge.test_options import write_run_file
 from tests.conflict.keyless_histories import (
     FUNCTIONS,
     LOOSE,

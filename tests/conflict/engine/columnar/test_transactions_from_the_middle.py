@@ -7,14 +7,14 @@ import pytest
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.engine.inference.replay import resolve
+from conflict.engine.ledger.careful import LeftToReferenceError
+from conflict.engine.ledger.contradictions import Effects
 from conflict.history.model import History, Start
 from conflict.history.run import Run
 from conflict.history.shown_effects import Effect
-from conflict.results.careful import LeftToReferenceError
-from conflict.results.contradictions import Effects
+from conflict.history.tasks import in_process
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import ReplicationRow
-from conflict.runs.runner import in_process
 from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.engine.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.histories import BASIC_EXCEPTIONS, TABLES, history, key

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.history.model import Cluster, History
 from conflict.history.run import Run
+from conflict.history.tasks import in_process
 from conflict.rules.replication_table import ReplicationRow
-from conflict.runs.runner import in_process
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowLayout, layout_of_types
 from ndb_formats.schema.create_table import parse_schema

@@ -7,8 +7,8 @@ import pytest
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.history.run import Run
+from conflict.history.tasks import in_process
 from conflict.rules.replication_table import ReplicationRow, Role
-from conflict.runs.runner import in_process
 from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.engine.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.histories import TABLES, history

@@ -6,8 +6,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from conflict.engine.inference.replay import resolve
+from conflict.engine.ledger.model import Resolution
 from conflict.engine.reference.replay import resolve as plain_resolve
-from conflict.results.model import Resolution
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import Role
 from tests.conflict.cut_histories import cut_history
@@ -48,7 +48,7 @@ def test_the_rest_agrees_with_the_whole(
     """
     Decisions and final rows are those of the whole, or left open, and no applier stops.
 
-    Recordings judge the functions that reject whole transactions (`tests/conflict/conformance/test_cuts.py`): where
+    Recordings judge the functions that reject whole transactions (`tests/conflict/judge/test_cuts.py`): where
     these are mixed with others, effects on made-up rows do not tell which transaction was rejected.
     """
     setups = configuration(setting, roles, binlog_type).setups.at_end

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from conflict.engine.inference.moments import Moments, _apart, find_moments
 from conflict.engine.inference.placement import place_untraced, restricted, touched_rows
+from conflict.engine.ledger.contradictions import contradicted_rows
+from conflict.engine.ledger.open_places import OpenEpoch, OpenRow
+from conflict.engine.ledger.resolution_ledger import ReferenceLedger
+from conflict.engine.ledger.summary import with_open_rows, with_open_schedule
 from conflict.history.scheduling.placing import Inference
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import EpochApply
-from conflict.results.contradictions import contradicted_rows
-from conflict.results.open_places import OpenEpoch, OpenRow
-from conflict.results.resolution_ledger import ReferenceLedger
-from conflict.results.summary import with_open_rows, with_open_schedule
 from conflict.rules.replication_table import Role
 from conflict.runs.reference_run import resolve_settled
 from tests.conflict.engine.inference.test_placement import FUNCTIONS, truth_of

@@ -6,9 +6,9 @@ import attrs
 import pytest
 
 from conflict.engine.inference.replay import resolve
+from conflict.engine.ledger.model import NotKnown, Resolution
 from conflict.history.model import Start
 from conflict.history.shown_effects import Effect
-from conflict.results.model import NotKnown, Resolution
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import Role
 from tests.conflict.histories import NO_ROLES, Setups, history, key, setups

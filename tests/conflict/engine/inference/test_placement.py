@@ -13,6 +13,11 @@ from conflict.config.configuration import ClusterConfiguration, Configuration, L
 from conflict.engine.inference.place_trials import PlaceTrials
 from conflict.engine.inference.placement import NOT_APPLIED, Placed, place_untraced, restricted, touched_rows
 from conflict.engine.inference.replay import resolve
+from conflict.engine.ledger.contradictions import contradicted_rows
+from conflict.engine.ledger.model import Resolution
+from conflict.engine.ledger.open_places import Alternative, OpenPlace
+from conflict.engine.ledger.resolution_ledger import ReferenceLedger
+from conflict.engine.ledger.summary import with_open_schedule
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.history.epochs import AppliedEpoch
 from conflict.history.model import Cluster, History
@@ -22,11 +27,6 @@ from conflict.history.scheduling.placing import interleave
 from conflict.history.scheduling.schedule import place_applies
 from conflict.history.scheduling.summaries import Summary, epoch_ends
 from conflict.history.timeline import EpochApply, Transaction, timeline_of
-from conflict.results.contradictions import contradicted_rows
-from conflict.results.model import Resolution
-from conflict.results.open_places import Alternative, OpenPlace
-from conflict.results.resolution_ledger import ReferenceLedger
-from conflict.results.summary import with_open_schedule
 from conflict.rules.replication_table import Role
 from ndb_formats.schema.tables import Schema
 from tests.conflict.figures import figures

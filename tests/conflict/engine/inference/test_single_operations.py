@@ -7,9 +7,9 @@ import pytest
 
 from conflict.engine.inference.hypotheses import TooManyWaysError, tried_in_turn
 from conflict.engine.inference.replay import resolve
+from conflict.engine.ledger.model import Resolution
 from conflict.history.model import History
 from conflict.history.shown_effects import Effect
-from conflict.results.model import Resolution
 from conflict.rules.decision import Cause
 from conflict.runs.reference_run import resolve_settled
 from tests.conflict.histories import MORE_TABLES, TABLES, counters, history, key, setups

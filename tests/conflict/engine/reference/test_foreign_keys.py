@@ -3,9 +3,9 @@
 import pytest
 
 from conflict.engine.inference.rows import OlderRows
+from conflict.engine.ledger.model import Resolution
 from conflict.engine.reference.keys import ForeignKeys, KeySide, Value
 from conflict.engine.reference.row_store import Row, RowStore
-from conflict.results.model import Resolution
 from tests.conflict.histories import MORE_TABLES, TABLES, key, resolved, rows, setups
 
 CHILD = "d.c"

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from conflict.engine.ledger.model import Outcome
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.row_store import Row
-from conflict.results.model import Outcome
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import Role
 from ndb_formats.events.rows_event import Operation

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-import conflict.pipeline
+import conflict.runs.pipeline
+from conflict.api.explaining import opened
 from conflict.cli.app import app
 from conflict.cli.refusals import ExitCode
 from conflict.config.configuration import Span
@@ -18,10 +19,9 @@ from conflict.config.run_file import load_run_file
 from conflict.engine.reference.replay import resolve
 from conflict.errors import ConfigurationError
 from conflict.explaining.events import EventKind
-from conflict.explaining.explain import opened
 from conflict.explaining.keys_asked import identity_asked
 from conflict.history.model import Cluster
-from conflict.result import read_result
+from conflict.results.result import read_result
 from conflict.rules.decision import Verdict
 from conflict.rules.replication_table import Role
 from ndb_formats.events.rows_event import Operation
@@ -175,7 +175,7 @@ def test_binlogs_of_a_network(name: str, function: str | None, tmp_path: Path) -
     for cluster in range(len(made.replayed)):
         made.close(cluster)
     run_file = load_run_file(write_world(made, function, tmp_path))
-    run = conflict.pipeline.resolve(run_file, str(tmp_path / "out"), engine="local")
+    run = conflict.runs.pipeline.resolve(run_file, str(tmp_path / "out"), engine="local")
     assert (run.engine, run.summary.contradicted, run.likely_causes) == ("reference", 0, ())
     assert run.summary.compared > 10
     result = read_result(str(tmp_path / "out"))
@@ -194,7 +194,7 @@ def test_stories_of_a_network(name: str, tmp_path: Path) -> None:
     for cluster in range(len(made.replayed)):
         made.close(cluster)
     run_file = load_run_file(write_world(made, MAX, tmp_path))
-    run = conflict.pipeline.resolve(run_file, str(tmp_path / "out"), engine="local")
+    run = conflict.runs.pipeline.resolve(run_file, str(tmp_path / "out"), engine="local")
     rows = [(f"d.{table}", f"k={number}") for table in "tn" for number in range(20)]
     with opened(tmp_path / "out") as explainer:
         for table, key in rows:  # one by one, so that epochs without the row are left out
@@ -304,7 +304,7 @@ def test_functions_by_epoch_are_refused(function: str, tmp_path: Path) -> None:
     made = NETWORKS["ring"].world(MAX)
     run_file = load_run_file(write_world(made, function, tmp_path))
     with pytest.raises(ConfigurationError, match=r"table d\.t on A: NDB\$EPOCH.* works between two clusters"):
-        conflict.pipeline.resolve(run_file, str(tmp_path / "out"), engine="reference")
+        conflict.runs.pipeline.resolve(run_file, str(tmp_path / "out"), engine="reference")
 
 
 @pytest.mark.parametrize("span", [Span(empty=False), Span(first={"A": 2}), Span(last={"A": 2})])
@@ -314,11 +314,11 @@ def test_parts_of_logs_are_refused(span: Span, tmp_path: Path) -> None:
     run_file = load_run_file(write_world(made, MAX, tmp_path))
     run_file = attrs.evolve(run_file, configuration=attrs.evolve(run_file.configuration, span=span))
     with pytest.raises(ConfigurationError, match="are resolved only with two clusters that replicate to each other"):
-        conflict.pipeline.resolve(run_file, str(tmp_path / "out"), engine="reference")
+        conflict.runs.pipeline.resolve(run_file, str(tmp_path / "out"), engine="reference")
 
 
 def test_a_history_on_disk_is_one_of_two_clusters(tmp_path: Path) -> None:
     """So there is nothing to ingest."""
     run_file = load_run_file(write_world(NETWORKS["ring"].world(MAX), MAX, tmp_path))
     with pytest.raises(ConfigurationError, match="a History on disk is one of two clusters"):
-        conflict.pipeline.ingest(run_file, str(tmp_path / "history"))
+        conflict.runs.pipeline.ingest(run_file, str(tmp_path / "history"))

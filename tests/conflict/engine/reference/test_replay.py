@@ -2,11 +2,11 @@
 
 import pytest
 
+from conflict.engine.ledger.model import Resolution, Stop
 from conflict.engine.reference.replay import resolve
 from conflict.errors import HistoryError
 from conflict.history.scheduling.placing import interleave
 from conflict.history.timeline import EpochApply, Transaction
-from conflict.results.model import Resolution, Stop
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.stops import ServerStop

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from conflict.conformance.case import ConflictCase
 from conflict.history.reading import history_of, read_cluster, usable_epochs
 from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_steps
 from conflict.history.shown_effects import recorded_effects
+from conflict.judge.case import ConflictCase
 from conflict.rules.decision import stored_precision
 from conflict.rules.functions import DEFAULT_GCI_BITS
 from conflict.runs.reference_run import place_in_memory, resolve_settled

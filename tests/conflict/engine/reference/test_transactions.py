@@ -2,9 +2,9 @@
 
 import pytest
 
+from conflict.engine.ledger.model import Resolution
 from conflict.engine.reference.decide import DependencyTracker
 from conflict.engine.reference.replay import resolve
-from conflict.results.model import Resolution
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.table_setup import set_up

@@ -18,8 +18,8 @@ from conflict.history.grid.kept_outlines import KeptOutline, known_or_made, outl
 from conflict.history.grid.manifest import read_manifest
 from conflict.history.ingestion.plan import plan_ingest
 from conflict.history.run import Run
+from conflict.history.tasks import in_process
 from conflict.runs.ingest_job import ingest
-from conflict.runs.runner import in_process
 from ndb_formats.columnar.file_outline import FileOutline, outline_of, outlines_of
 from tests.conflict.faults import with_files
 from tests.conflict.growing import DEMO, RECORDINGS, SEGMENT_BYTES, Recording, commits, ingested, results, rows_of

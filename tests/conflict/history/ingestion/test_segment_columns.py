@@ -13,7 +13,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conflict.conformance.case import ConflictCase
 from conflict.errors import ConflictError
 from conflict.history.epoch_logs import read_epochs
 from conflict.history.epochs import EpochReader
@@ -28,6 +27,7 @@ from conflict.history.ingestion.segments import Segment, load_record, plan_segme
 from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.summaries import summarize
 from conflict.history.statement_places import StatementPlaces
+from conflict.judge.case import ConflictCase
 from ndb_formats.errors import FormatError
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.create_table import parse_schema

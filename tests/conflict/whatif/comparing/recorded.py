@@ -9,7 +9,7 @@ import attrs
 
 from conflict.config.configuration import Span
 from conflict.config.run_file import RunFile
-from conflict.conformance.case import ConflictCase
+from conflict.judge.case import ConflictCase
 from conflict.whatif.comparing.comparison import Comparison, ComparisonWanted, compare_run
 
 

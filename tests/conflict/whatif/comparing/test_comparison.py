@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 import conflict
-from conflict.conformance.case import ConflictCase, find_recordings
 from conflict.errors import ConfigurationError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
-from conflict.pipeline import run_local
+from conflict.judge.case import ConflictCase, find_recordings
 from conflict.rules.counters import COUNTERS
+from conflict.runs.pipeline import run_local
 from conflict.whatif.comparing.figures import COMPARISON, NOT_OFFERED, ComparedPair, Figures, ranked
 from conflict.whatif.comparing.pairs import MEANINGS
 from conflict.whatif.comparing.telling import tell_comparison

@@ -10,8 +10,8 @@ import conflict
 from conflict.cli.refusals import ExitCode
 from conflict.config.arguments import DeploymentPolicy
 from conflict.config.run_file import load_run_file
-from conflict.conformance.case import ConflictCase
 from conflict.errors import ConfigurationError
+from conflict.judge.case import ConflictCase
 from ndb_formats.binlog_reader import read_headers
 from ndb_formats.constants import EventType
 from tests.conflict.cli.commands import invoke
@@ -124,7 +124,7 @@ def test_a_log_that_starts_in_the_middle(tmp_path: Path) -> None:
 
 
 def _resolve(run_file: Path, out: Path) -> None:
-    conflict.pipeline.resolve(load_run_file(run_file), str(out), engine="reference", policy=DeploymentPolicy.NEEDS)
+    conflict.runs.pipeline.resolve(load_run_file(run_file), str(out), engine="reference", policy=DeploymentPolicy.NEEDS)
 
 
 @pytest.mark.parametrize("kind", ["wrong", "cut"])

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import conflict
-from conflict.conformance.case import ConflictCase, find_recordings
 from conflict.engine.kernels.lost_changes import TimedDecisions, lost_changes
+from conflict.judge.case import ConflictCase, find_recordings
 from conflict.whatif.comparing import compare_tasks
 from conflict.whatif.comparing.comparison import Comparison
 from conflict.whatif.comparing.known_part import DecidedBucket, KnownPart

@@ -16,18 +16,18 @@ from conflict.engine.columnar.setups import rules_of
 from conflict.engine.kernels.fold import fold
 from conflict.engine.kernels.lost_changes import TimedDecisions, Written, lost_changes
 from conflict.engine.kernels.records import packed_changes
+from conflict.engine.ledger.layout import ResultOptions
 from conflict.history.grid.epoch_files import read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.writer import write_history
 from conflict.history.model import History
 from conflict.history.run import Run
+from conflict.history.tasks import in_process
 from conflict.history.timeline import EpochApply
-from conflict.results.layout import ResultOptions
 from conflict.rules.replication_table import Role
 from conflict.runs.resolve_job import run_of_part
 from conflict.runs.resolve_run import LogPart, ResolveRun
 from conflict.runs.resolve_stages import ResolveJob
-from conflict.runs.runner import in_process
 from conflict.whatif.comparing.bucket_figures import written_in
 from conflict.whatif.comparing.known_part import (
     DecidedBucket,

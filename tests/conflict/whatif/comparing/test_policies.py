@@ -7,21 +7,21 @@ from pathlib import Path
 import pytest
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
-from conflict.conformance.case import ConflictCase
 from conflict.engine.columnar.bucket_view import Relogging
+from conflict.engine.ledger.layout import ResultOptions
 from conflict.history.grid.epoch_files import epochs_table, read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import log_part
 from conflict.history.grid.writer import write_history
 from conflict.history.run import Run
 from conflict.history.scheduling.summaries import Summary
+from conflict.history.tasks import in_process
 from conflict.history.timeline import Transaction
-from conflict.results.layout import ResultOptions
+from conflict.judge.case import ConflictCase
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.replication_table import ReplicationRow
 from conflict.runs.resolve_job import settle_history
 from conflict.runs.resolve_run import LogPart
-from conflict.runs.runner import in_process
 from conflict.whatif.comparing.compare_job import compare_settled
 from conflict.whatif.comparing.figures import Figures
 from conflict.whatif.comparing.pairs import Pair, parse_policies

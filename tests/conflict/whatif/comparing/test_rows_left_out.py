@@ -7,11 +7,11 @@ import pytest
 
 from conflict.config.configuration import Span
 from conflict.config.run_file import RunFile
-from conflict.conformance.case import ConflictCase
 from conflict.errors import ConfigurationError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
-from conflict.pipeline import ENGINES
+from conflict.judge.case import ConflictCase
+from conflict.runs.pipeline import ENGINES
 from conflict.whatif.comparing.comparison import Comparison, ComparisonWanted, compare_run
 from tests.corpora import RECORDINGS
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conflict.reporting.kinds.compare import _headline
+from conflict.whatif.comparing.part import _headline
 from conflict.whatif.comparing.telling import _best
 
 PAIRS = [

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
-from conflict.conformance.case import Recording, RecordingKind
-from conflict.conformance.judge import CaseStatus, judge_recording
 from conflict.history.run import Run
-from conflict.runs.runner import in_process
+from conflict.history.tasks import in_process
+from conflict.judge.case import Recording, RecordingKind
+from conflict.judge.judge import CaseStatus, judge_recording
 from conflict.whatif.diverging.recording import write_recording, write_recordings
 from conflict.whatif.diverging.retelling import history_of, retell
 from conflict.whatif.diverging.scope import NAMES, Goal, Scope, Values

@@ -7,17 +7,17 @@ import attrs
 import pytest
 
 import conflict
+from conflict.api.models import simulate
+from conflict.api.runs import draft_of
 from conflict.cli.refusals import ExitCode
+from conflict.config.additions import Additions
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import load_run_file
-from conflict.conformance.case import ConflictCase, find_recordings
-from conflict.discovery.additions import Additions
 from conflict.discovery.draft import draft_run
 from conflict.errors import ConfigurationError
-from conflict.library import draft_of
+from conflict.judge.case import ConflictCase, find_recordings
 from conflict.results.doubts import is_contradicted
 from conflict.rules.functions import DEFAULT_GCI_BITS, ConflictFunction, parse_conflict_function
-from conflict.simulations import simulate
 from conflict.whatif.in_force.found import find_functions
 from conflict.whatif.in_force.log_starts import with_log_starts
 from conflict.whatif.in_force.trials import Assignment

@@ -9,9 +9,9 @@ from typing import Any
 import attrs
 import pytest
 
-from conflict.conformance.case import ConflictCase
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.timeline import Transaction
+from conflict.judge.case import ConflictCase
 from conflict.whatif.simulating.clocks import EpochClock
 from conflict.whatif.simulating.learning import learn, read_logs, scaled
 from conflict.whatif.simulating.model_file import model_text, parse_model

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.engine.reference.replay import resolve
 from conflict.history.run import Run
+from conflict.history.tasks import in_process
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import ReplicationRow
-from conflict.runs.runner import in_process
 from conflict.whatif.simulating.configuration import DATABASE, Model
 from conflict.whatif.simulating.figures import counters_of, decisions_in_order, final_rows, history_of
 from conflict.whatif.simulating.run import Simulated, simulate

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conflict.config.run_file import load_run_file
-from conflict.pipeline import resolve
+from conflict.runs.pipeline import resolve
 from conflict.whatif.simulating.run import simulate
 from conflict.whatif.simulating.run_folder import write_run
 from tests.conflict.whatif.simulating.models import random_model

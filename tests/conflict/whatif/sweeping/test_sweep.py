@@ -12,7 +12,7 @@ from conflict.cli.refusals import ExitCode
 from conflict.errors import ConfigurationError
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.whole_files import only_writer
-from conflict.runs.runner import Progress, Runner, in_process
+from conflict.history.tasks import Progress, Runner, in_process
 from conflict.whatif.sweeping.sweep import BORDERS, RESULTS, SweepRun, run_sweep
 from conflict.whatif.sweeping.sweep_file import load_sweep
 from tests.conflict.cli.commands import invoke

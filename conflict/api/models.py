@@ -1,0 +1,259 @@
+"""
+What Python users and commands call about models: simulate one or a grid of them, or learn one from binlogs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import attrs
+
+from conflict.api.runs import additions_of, run_of
+from conflict.config.arguments import (
+    CLUSTER,
+    CONFLICT_FN,
+    SOURCES,
+    ConflictFns,
+    StageProgress,
+    Typed,
+    WhatIfEngine,
+    answering,
+    no_progress,
+)
+from conflict.config.option_values import path_of
+from conflict.errors import ConfigurationError
+from conflict.telling.shown_text import listed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from conflict.api.runs import Source
+    from conflict.history.grid.folder import Folder
+    from conflict.history.tasks import Runner
+    from conflict.whatif.simulating.run import Simulated
+    from conflict.whatif.sweeping.sweep import Swept
+
+
+_SEEDS = 2**31 - 1
+_MODEL = Typed("model_file", "What to simulate (TOML).", is_file=True)
+
+
+def _document_of(found: tuple[dict[str, Any], bool]) -> dict[str, Any]:
+    return found[0]
+
+
+@answering(_document_of)
+def simulate(
+    model: Annotated[Path | str | Mapping[str, Any], _MODEL],
+    *,
+    seeds: Annotated[int, Typed(at_least=1)] = 1,
+    seed: Annotated[int | None, Typed(at_least=0, at_most=_SEEDS)] = None,
+    out: Path | str | None = None,
+    write_binlogs: Path | str | None = None,
+    force: bool = False,
+    progress: StageProgress = no_progress,
+) -> tuple[dict[str, Any], bool]:
+    """
+    Simulate a workload on clusters that replicate to each other; as the command ``simulate``.
+
+    Args:
+        model: The file of the model, or its entries (docs/model.md).
+        seeds: How many runs, each with a seed of its own.
+        seed: The first seed, in place of the model's.
+        out: Folder for the result of the first run, as of resolve; its binlogs go to OUT-binlogs, unless
+            `write_binlogs` says where.
+        write_binlogs: Folder for the binlogs of all clusters in the first run, with a run file and the schedule.
+        force: Replace what is there already.
+        progress: As for `resolve`.
+
+    Returns:
+        The document of ``--json``: ``runs`` has the figures of each run, ``intervals`` their medians and extremes. Runs
+        whose figure ``quiet_at_the_end`` is 0 are not settled, and may lose more.
+
+    Raises:
+        ConfigurationError: The model is wrong, or a folder cannot be written.
+    """
+    from conflict.decoding.staging import refuse_same_output
+    from conflict.whatif.simulating.model_file import load_model, model_document, parse_model
+    from conflict.whatif.simulating.report import run_seeds
+    from conflict.whatif.simulating.telling import simulation_document
+
+    file = Path("model.toml") if isinstance(model, Mapping) else Path(model)
+    document = dict(model) if isinstance(model, Mapping) else model_document(file)
+    target, logs = path_of(out), binlogs_of(path_of(out), path_of(write_binlogs))
+    refuse_same_output(target, logs)
+    _check_folders(target, logs, file, force=force)
+    made = parse_model(document) if isinstance(model, Mapping) else load_model(file)
+    made = made if seed is None else attrs.evolve(made, seed=seed)
+    contradicted = False
+
+    def keep(run: Simulated) -> None:
+        nonlocal contradicted
+        contradicted = _keep_run(run, target, logs, progress, force=force)
+
+    figures = run_seeds(made, seeds, progress, keep)
+    return {**simulation_document(made, figures), "model": document}, contradicted
+
+
+def binlogs_of(out: Path | None, write_binlogs: Path | None) -> Path | None:
+    """Return the folder for the binlogs of the first run: by default, beside that of its result."""
+    return write_binlogs or (None if out is None else Path(f"{out}-binlogs"))
+
+
+def _check_folders(out: Path | None, binlogs: Path | None, model_file: Path, *, force: bool) -> None:
+    """Make sure, before the work, that both folders can be written."""
+    from conflict.history.grid.folder import Folder
+    from conflict.results.files import check_target
+    from conflict.whatif.simulating.run_folder import check_run_folder
+
+    if binlogs is not None:
+        check_run_folder(binlogs, replace=force)
+    if out is not None and binlogs is not None:
+        check_target(Folder(str(out.absolute())), [model_file, binlogs], replace=force)
+
+
+def _keep_run(run: Simulated, out: Path | None, binlogs: Path | None, progress: StageProgress, *, force: bool) -> bool:
+    """Write the binlogs of a run, and their result; return whether the one contradicts the other."""
+    import conflict.runs.pipeline
+    from conflict.config.arguments import DeploymentPolicy
+    from conflict.config.run_file import load_run_file
+    from conflict.runs.options import ResolveOptions
+    from conflict.whatif.simulating.run_folder import RUN_FILE, run_folder, write_run
+
+    if binlogs is None:
+        return False
+    with run_folder(binlogs, replace=force) as folder:
+        write_run(run, folder, lambda done, total: progress("writing binlogs", done, total))
+    if out is None:
+        return False
+    made = load_run_file(binlogs / RUN_FILE)
+    # A simulation is of what the servers do, whatever the manual advises.
+    options = ResolveOptions(replace=force)
+    done = conflict.runs.pipeline.resolve(
+        made, str(out), engine="local", policy=DeploymentPolicy.NEEDS, options=options, progress=progress
+    )
+    return done.contradicted
+
+
+def workload(
+    *sources: Annotated[Source, SOURCES],
+    out: Path | str | None = None,
+    scale: Annotated[float, Typed(at_least=0, at_most=1e6)] = 1.0,
+    inexact_keys: bool = False,
+    schema: Path | str | None = None,
+    ndb_replication: Path | str | None = None,
+    conflict_fn: Annotated[ConflictFns | None, CONFLICT_FN] = None,
+    primary: Annotated[str | None, CLUSTER] = None,
+    force: bool = False,
+    progress: StageProgress = no_progress,
+) -> dict[str, Any]:
+    """
+    Learn a workload from the binlogs of two clusters, as a model for `simulate`; as the command ``workload``.
+
+    Args:
+        sources: As for `resolve`.
+        out: File for the learnt model (TOML), for `simulate`; None for none.
+        scale: Factor for the rates of transactions.
+        inexact_keys: As for `resolve`.
+        schema: As for `resolve`.
+        ndb_replication: As for `resolve`.
+        conflict_fn: As for `resolve`.
+        primary: As for `resolve`.
+        force: As for `resolve`.
+        progress: As for `resolve`.
+
+    Returns:
+        The entries of the model.
+
+    Raises:
+        ConfigurationError: It is not about two clusters, or the file cannot be written.
+        HistoryError: There is nothing to learn.
+    """
+    from conflict.decoding.staging import check_output, staged_file
+    from conflict.whatif.simulating.learning import learnt_model
+    from conflict.whatif.simulating.model_file import model_text
+
+    run = run_of(sources, additions_of(schema, ndb_replication, conflict_fn, primary))
+    target = path_of(out)
+    check_output(target, run.inputs, force=force)
+    configuration = run.configuration.with_inexact_keys() if inexact_keys else run.configuration
+    document = learnt_model(configuration, scale, partial(progress, "simulating"))
+    if target is not None:
+        with staged_file(target) as file:
+            file.write(model_text(document).encode())
+    return document
+
+
+def _runs_of(found: Swept) -> pa.Table:
+    return found.results
+
+
+@answering(_runs_of)
+def sweep(
+    sweep_file: Annotated[Path | str, Typed(is_file=True)],
+    *,
+    out: Path | str,
+    model: Annotated[Path | str | None, Typed(is_file=True)] = None,
+    find: Annotated[str | None, Typed("CONDITION")] = None,
+    over: Annotated[str | None, Typed("AXIS")] = None,
+    within: Annotated[float | None, Typed(at_least=0)] = None,
+    engine: WhatIfEngine | str = "auto",
+    workers: Annotated[int | None, Typed(at_least=1)] = None,
+    progress: StageProgress = no_progress,
+) -> Swept:
+    """
+    Simulate a grid of models; as the command ``sweep``.
+
+    Args:
+        sweep_file: The grid (TOML).
+        out: Folder of the sweep; its finished runs are not simulated again.
+        model: The model, in place of that of the file.
+        find: Find the border of this condition: 'lost_updates == 0'.
+        over: Axis of the search, such as latency_ms.
+        within: Distance to the border that is near enough.
+        engine: The engine: ``auto``, ``local`` or ``spark``; auto is spark if the environment asks for it.
+        workers: Processes of engine local; one per core by default.
+        progress: As for `resolve`.
+
+    Returns:
+        A row per run of the grid; ``lost_updates`` are lower bounds where ``unsettled_changes`` is not 0. Borders are
+        in ``borders.parquet``.
+
+    Raises:
+        ConfigurationError: The grid, the model, the condition or the folder cannot be used.
+    """
+    from conflict.history.grid.folder import Folder
+    from conflict.history.grid.whole_files import only_writer
+    from conflict.whatif.sweeping.border import check_axis, parse_condition
+    from conflict.whatif.sweeping.sweep import Search, check_folder, run_sweep
+    from conflict.whatif.sweeping.sweep_file import load_sweep
+
+    if engine not in tuple(WhatIfEngine):
+        message = f"engine {engine} does not sweep; use {listed([*WhatIfEngine], 'or')}"
+        raise ConfigurationError(message)
+    if (find is None) != (over is None) or (within is not None and find is None):
+        message = (
+            "find and over go together, and within needs both: a condition, and the axis to look for its border on"
+        )
+        raise ConfigurationError(message)
+    loaded, search = load_sweep(Path(sweep_file), path_of(model)), None
+    if find is not None and over is not None:
+        check_axis(loaded, over, within)
+        search = Search(parse_condition(find), over, within)
+    folder = Folder(str(Path(out).resolve()))  # its lock is beside the folder itself, not beside a link to it
+    check_folder(folder)
+    with only_writer(folder):
+        return run_sweep(loaded, folder, _runner(engine, workers, folder, progress), search, progress)
+
+
+def _runner(engine: str, workers: int | None, folder: Folder, progress: StageProgress) -> Runner:
+    from conflict.history.tasks import process_runner
+    from conflict.runs.engine_choice import spark_asked_for
+    from conflict.runs.pipeline import spark_workers
+
+    if engine == "spark" or (engine == "auto" and spark_asked_for()):
+        return spark_workers(folder, progress)
+    return process_runner(workers)

@@ -1,1 +1,0 @@
-"""What a report says of each kind of result."""

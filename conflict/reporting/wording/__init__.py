@@ -1,1 +1,0 @@
-"""Words and tables that several kinds of results share."""

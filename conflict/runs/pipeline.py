@@ -1,0 +1,281 @@
+"""
+A run from its configuration to its result, on any engine; and which engine, where the user leaves it open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import attrs
+
+from conflict.checking.check import refuse_by_policy
+from conflict.config.arguments import DeploymentPolicy, StageProgress, no_progress
+from conflict.config.configuration import Configuration
+from conflict.config.run_file import RunFile
+from conflict.engine.ledger.layout import catalogue_result
+from conflict.errors import ConfigurationError, MissingEpochsError, NotBuiltError
+from conflict.history.grid.attempts import Seen
+from conflict.history.grid.folder import Folder, folder_of
+from conflict.history.grid.manifest import MANIFEST
+from conflict.history.grid.memory_folder import MemoryFolder
+from conflict.history.grid.path_names import refuse_same_paths
+from conflict.history.grid.stored_folder import StoredFolder
+from conflict.history.grid.whole_files import only_writer
+from conflict.history.ingestion.logged_epochs import scan_epochs
+from conflict.history.ingestion.plan import refuse_other_folders
+from conflict.history.log_files import check_log_files, missing_files
+from conflict.history.run import Run
+from conflict.history.tasks import Runner, in_threads
+from conflict.results.files import check_target, refuse_nesting, whole_or_not_at_all
+from conflict.results.run_document import ResolvedRun
+from conflict.rules.counters import zero_counters
+from conflict.runs.columnar_run import needs_reference, refuse_python_rules, run_columnar
+from conflict.runs.engine_choice import EngineChoice, choose_engine
+from conflict.runs.ingest_job import Ingested
+from conflict.runs.ingest_job import ingest as ingest_binlogs
+from conflict.runs.options import DEFAULTS, ResolveOptions
+from conflict.runs.outline_job import outlines_by_tasks
+from conflict.runs.reference_run import run_reference
+from conflict.runs.run_inputs import inputs_document, run_of
+from ndb_formats.columnar.file_outline import FileOutline, outlines_of
+from ndb_formats.findings import LogRemark
+from ndb_formats.schema.row_keys import refuse_inexact_keys
+from ndb_formats.stored import is_address, path_of
+
+if TYPE_CHECKING:
+    from conflict.config.configuration import Configuration
+
+
+Found = TypeVar("Found")
+
+
+def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_progress) -> Ingested:
+    """
+    Read the binlogs of a run into a History on disk, on Spark; see `conflict.runs.ingest_job.ingest`.
+
+    Raises:
+        ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
+        HistoryError: The folder holds a History of something else.
+    """
+    folder = folder_of(out)
+    if not run_file.configuration.links.is_pair:
+        message = (
+            "a History on disk is one of two clusters that replicate to each other; resolve these binlogs as they are"
+        )
+        raise ConfigurationError(message)
+    refuse_inexact_keys(run_file.configuration.data_schema.tables)
+    check_log_files(run_file.configuration)
+    refuse_other_folders(folder)
+    with only_writer(folder):
+        runner = spark_workers(folder, progress)
+        try:
+            run = run_of(run_file, folder, partial(outlines_by_tasks, runner, progress))
+            return ingest_binlogs(runner, run, folder, progress=progress)
+        except NotBuiltError as error:
+            message = f"{error}, and a History holds rows by their keys; resolve these binlogs as they are"
+            raise ConfigurationError(message) from None
+
+
+def resolve(
+    run_file: RunFile,
+    out: Folder | str,
+    *,
+    engine: str = "auto",
+    policy: DeploymentPolicy = DeploymentPolicy.MANUAL,
+    options: ResolveOptions = DEFAULTS,
+    progress: StageProgress = no_progress,
+) -> ResolvedRun:
+    """
+    Resolve a run, and write its result as a whole or not at all.
+
+    Args:
+        run_file: The run; `conflict.load_run_file` reads it.
+        out: Where the result goes; nothing may be there.
+        engine: One of `ENGINES`: ``spark``, ``local`` or ``reference``; or ``auto`` (see
+            `conflict.runs.pipeline`).
+        policy: Which conflict functions go with which binlog types.
+        options: What is wanted of the result.
+        progress: Called with the name of the stage, what is done, and what there is to do.
+
+    Raises:
+        ConfigurationError: The run cannot be resolved as it is; nothing has been read.
+        HistoryError: Binlogs, schedule and configuration contradict each other.
+    """
+    configuration, target = run_file.configuration, folder_of(out)
+    if run_file.open_functions is not None:
+        policy = DeploymentPolicy.NEEDS  # what was found was in force, whatever the manual says of it
+    choice = choose_engine(configuration) if engine == "auto" else EngineChoice(engine, "")
+    engine = choice.engine
+    made = [] if options.history is None else [path_of(options.history.uri)]
+    check_target(target, [*run_file.inputs, *made], replace=options.replace)
+    kept = options.keep_history
+    if kept is not None:
+        refuse_other_folders(kept)
+        refuse_nesting(kept, target)
+    declared = Run(configuration)
+    if engine != "reference":
+        refuse_python_rules(declared.setups.at_end)
+    refuse_by_policy(declared, policy, created=True)
+    check_log_files(configuration, may_lack_files=_can_have_holes(configuration, options))
+    by_spark = engine == "spark" and needs_reference(declared) is None
+    make = partial(_outlines_on_spark, progress) if by_spark else outlines_of
+    run = run_after_missing_files(run_of(run_file, options.history or kept, make))
+    refuse_by_policy(run, policy)
+    _refuse_same_paths(target, run)
+    with ExitStack() as held:
+        if kept is not None:
+            held.enter_context(only_writer(kept))
+        work = held.enter_context(whole_or_not_at_all(target, replace=options.replace))
+        resolved = resolve_from_holes(engine, run, work, progress, options)
+        if run_file.open_functions:
+            resolved = attrs.evolve(resolved, notes=(*resolved.notes, run_file.open_functions), functions_open=True)
+        if choice.reason and not resolved.engine:
+            resolved = attrs.evolve(resolved, engine=choice.engine, engine_reason=choice.reason)
+        zeros = zero_counters(run.configuration.functions)
+        work.write_json("counters.json", {name: {**zeros, **each} for name, each in resolved.summary.counters.items()})
+        final_rows = options.final_rows or (resolved.engine or engine) == "reference"  # which always writes them
+        document = resolved.to_json(engine, all_outcomes=options.all_outcomes, final_rows=final_rows)
+        document["inputs"] = inputs_document(run_file, run.kept_alone, options.history or kept)
+        work.write_json("run.json", {**document, **catalogue_result(work)})
+    return resolved
+
+
+def _can_have_holes(configuration: Configuration, options: ResolveOptions) -> bool:
+    """Whether epochs may be missing from a log: a History holds whole logs, and networks start with empty tables."""
+    kept = options.history is not None or options.keep_history is not None
+    return configuration.links.is_pair and not kept
+
+
+def run_after_missing_files(run: Run) -> Run:
+    """Return a run that starts in the middle after the last file that is missing, and of which no other log has all."""
+    for missing in missing_files(run.configuration):
+        cluster = next(each for each in run.clusters if each.name == missing.cluster)
+        before, after = (scan_epochs(missing.server_id, files).number for files in (missing.before, missing.rest))
+        if not len(before) or not len(after):
+            continue
+        others = (scan_epochs(each.server_id, each.files) for each in cluster.servers if each.files)
+        if any(not other.broken(int(before[-1]), int(after[0])) for other in others):
+            continue
+        first, last = run.span.first.get(cluster.name, 0), run.span.last.get(cluster.name)
+        if first < after[0] and (last is None or last >= after[0]):
+            run = _from(run, cluster.name, int(after[0]), missing.what)
+    return run
+
+
+def resolve_from_holes(
+    engine: str, run: Run, out: Folder, progress: StageProgress = no_progress, options: ResolveOptions = DEFAULTS
+) -> ResolvedRun:
+    """
+    Resolve a run; where epochs are missing that the other cluster applied, as one that starts in the middle after them.
+
+    Computes docs/result.md, "Holes".
+    """
+    can_have_holes = _can_have_holes(run.configuration, options)
+    return from_holes(run, lambda each: ENGINES[engine](each, out, progress, options), can_have_holes=can_have_holes)
+
+
+def from_holes(run: Run, attempt: Callable[[Run], Found], *, can_have_holes: bool) -> Found:
+    """Return what an attempt at a run finds; where epochs are missing, at what comes after them."""
+    while True:
+        try:
+            return attempt(run)
+        except MissingEpochsError as error:
+            if not can_have_holes:
+                raise
+            run = _from(
+                run,
+                error.cluster,
+                error.after,
+                f"no log holds all that cluster {error.cluster} changed between its epochs {error.before} and "
+                f"{error.after}, of which {error.applier} applied epoch {error.epoch}",
+                f"; --stop-epoch {error.cluster}={error.before} resolves what is before",
+            )
+
+
+def _from(run: Run, cluster: str, epoch: int, what: str, before: str = "") -> Run:
+    """Return a run that reads a cluster from an epoch on, because changes before it are in no log."""
+    said = LogRemark(f"{what}: the logs are resolved from epoch {epoch} of {cluster} on{before}", lost=True)
+    span = attrs.evolve(run.span, first={**run.span.first, cluster: epoch})
+    return attrs.evolve(run, span=span, remarks=(*run.remarks, said))
+
+
+def _outlines_on_spark(progress: StageProgress, files: Sequence[Path]) -> list[FileOutline]:
+    from conflict.spark.session import spark_session  # noqa: PLC0415  # only the jobs need pyspark
+    from conflict.spark.spark_runner import spark_runner  # noqa: PLC0415  # only the jobs need pyspark
+
+    progress("starting Spark", 0, 1)
+    runner = spark_runner(spark_session())
+    progress("starting Spark", 1, 1)
+    return outlines_by_tasks(runner, progress, files)
+
+
+def _refuse_same_paths(target: Folder, run: Run) -> None:
+    if not is_address(target.uri):
+        there = next(folder for folder in Path(target.uri).absolute().parents if folder.exists())
+        refuse_same_paths(there, (table.full_name for table in run.schema.tables))
+
+
+def spark_workers(out: Folder, progress: StageProgress, options: ResolveOptions = DEFAULTS) -> Runner:
+    """
+    Start Spark, and make sure that its tasks see the folders of the result and of a History.
+
+    Raises:
+        ConfigurationError: They do not, or Spark cannot be started.
+    """
+    from conflict.spark.session import check_shared, spark_session  # noqa: PLC0415  # only the jobs need pyspark
+    from conflict.spark.spark_runner import runs_here, spark_runner  # noqa: PLC0415  # only the jobs need pyspark
+
+    progress("starting Spark", 0, 1)
+    spark = spark_session()
+    folders = [each for each in (out, options.keep_history) if each is not None]
+    read = options.history
+    seen = [Seen.of(read, MANIFEST)] if read is not None and read.exists(MANIFEST) else []
+    for each in (*folders, read):
+        if isinstance(each, StoredFolder) and not runs_here(spark):
+            each.spread()
+    check_shared(spark, folders, seen)
+    progress("starting Spark", 1, 1)
+    return spark_runner(spark, folders, seen)
+
+
+def run_spark(
+    run: Run,
+    out: Folder,
+    progress: StageProgress = no_progress,
+    options: ResolveOptions = DEFAULTS,
+) -> ResolvedRun:
+    """
+    Resolve with the columnar engine on Spark, and write the result.
+
+    A log that starts in the middle may be left to the reference engine.
+    """
+    refuse_python_rules(run.setups.at_end)
+
+    def workplace() -> tuple[Runner, Folder]:
+        return spark_workers(out, progress, options), out.below("history")
+
+    return run_columnar(workplace, run, out, progress, options)
+
+
+def run_local(
+    run: Run,
+    out: Folder,
+    progress: StageProgress = no_progress,
+    options: ResolveOptions = DEFAULTS,
+) -> ResolvedRun:
+    """
+    Resolve with the columnar engine in this process, without Spark or Java, and write the result.
+
+    A History that nobody wants to keep stays in memory as far as it fits (see `conflict.history.grid.memory_folder`).
+    A log that starts in the middle may be left to the reference engine.
+    """
+    refuse_python_rules(run.setups.at_end)
+    scratch = MemoryFolder.at(out.below("history").place()[1])
+    return run_columnar(lambda: (in_threads, scratch), run, out, progress, options)
+
+
+ENGINES: dict[str, Callable[..., ResolvedRun]] = {"reference": run_reference, "local": run_local, "spark": run_spark}
