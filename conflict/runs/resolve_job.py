@@ -155,16 +155,10 @@ def _with_care(runner: Runner, common: ResolveRun, unlogged: UnloggedRows, progr
     if middle and common.linked.tables.any():
         if common.needs_rounds:
             raise LeftToReferenceError(CareKind.MIDDLE_LINKS)
-        common = attrs.evolve(common, careful=CarefulRows(common.linked.tables))
-    if common.filtered.any() and middle:
-        raise LeftToReferenceError(CareKind.MIDDLE_FILTER)
-    if common.filtered.any():
-        careful = CarefulRows(common.filtered | common.linked.tables)
-        common = attrs.evolve(common, careful=careful)
+        common = common.with_careful(CarefulRows(common.linked.tables))
     if unlogged.are_followed:
         careful = CarefulRows(np.zeros(len(common.numbers.tables), np.bool_), unlogged.keys)
-        careful = careful if common.careful is None else common.careful.joined(careful)
-        common = attrs.evolve(common, careful=careful, unlogged=unlogged.changes)
+        common = attrs.evolve(common.with_careful(careful), unlogged=unlogged.changes)
     common = with_respelled(runner, common, progress)
     if common.respelled is not None and middle and common.needs_rounds:
         raise LeftToReferenceError(CareKind.MIDDLE_RESPELLED)

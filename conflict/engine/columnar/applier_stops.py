@@ -355,10 +355,9 @@ def stop_of(stopping: StoppingOperation, cluster: ClusterSetup, files: Sequence[
     if stopping.stop is not None:
         return stopping.stop
     place = (stopping.position, stopping.payload_position, stopping.row)
-    tables = cluster.wholes or tuple(setup.table for setup in cluster.setups)  # results name the History tables
     at = StoppedAt(
         cluster.name,
-        tables[stopping.table].full_name,
+        cluster.tables[stopping.table].full_name,
         Operation(stopping.operation),
         stopping.foreign_epoch,
         Origin(files[stopping.file], *place) if stopping.file >= 0 else None,

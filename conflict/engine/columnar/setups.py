@@ -56,7 +56,7 @@ class ClusterSetup:
         copied: By table number, which of its changes its applier made by copying, for the other cluster.
         wholes: The History tables, in the order of the table numbers; empty if they are the tables of the setups.
         misfits: By table number, a column that the applier may not convert.
-        filtered: Tables whose changes its applier drops; their rows are left to the reference engine.
+        filtered: Tables whose changes its applier drops.
         restarts: By server of its, the own epochs from which on its counters count anew after a restart, in order.
     """
 
@@ -74,6 +74,15 @@ class ClusterSetup:
     misfits: Mapping[int, Misfit] = attrs.field(factory=dict)
     filtered: frozenset[str] = frozenset()
     restarts: Restarts = attrs.field(factory=dict)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The History tables, in the order of the table numbers."""
+        return self.wholes or tuple(setup.table for setup in self.setups)
+
+    def drops(self, table: int) -> bool:
+        """Whether its applier drops the changes of a table."""
+        return self.tables[table].full_name in self.filtered
 
     def over_time(self, table: int) -> tuple[TableSetup, ...]:
         """Return the setups of a table, one after the other."""
@@ -130,6 +139,7 @@ def rules_of(clusters: Sequence[ClusterSetup]) -> Rules:
             column = resolve_columns[table]
             rule["unwritten"] = 0 if column is None else unwritten_value(setup.table.columns[column])
             rule["whole_rows"], rule["skips"] = not setup.format.updated_only, cluster.skip_missing
+            rule["drops"] = cluster.drops(table)
             if function is None:
                 continue  # every cell is `Cell.APPLY`
             rule["gci_bits"], rule["refreshes"] = function.gci_bits, function.spec.refreshes

@@ -39,6 +39,7 @@ class StopRule:
         role: Role of the applier's cluster.
         skip_missing: Skip operations that lack the value to compare.
         misfit: Whether the applier may not convert a column.
+        drops: Whether a filter of the applier drops all operations.
         counting: What counts of the setup here.
     """
 
@@ -46,6 +47,7 @@ class StopRule:
     role: Role
     skip_missing: bool
     misfit: bool
+    drops: bool
     counting: tuple[object, ...] = attrs.field(init=False)
 
     @counting.default
@@ -58,6 +60,8 @@ class StopRule:
         self, operation: int, before: int, after: int, *, identified: bool = True, rejected: bool = False
     ) -> ServerStop | None:
         """Return why an operation stops the applier, by the `Presence` of the resolve column in its images."""
+        if self.drops:
+            return None
         function, known = self.setup.function, Operation(operation)
         needed = None if function is None or self.skip_missing else function.spec.needs.get(known)
         found = StopFacts(
@@ -133,7 +137,7 @@ def stop_rules(cluster: ClusterSetup, applies: EpochApplies | None = None) -> St
     """Return what stops an applier; without epoch applies, it is not known which setup of a table is in force."""
     over_time = [cluster.over_time(table) for table in range(len(cluster.setups))]
     rules = [
-        StopRule(setup, cluster.role, cluster.skip_missing, table in cluster.misfits)
+        StopRule(setup, cluster.role, cluster.skip_missing, table in cluster.misfits, cluster.drops(table))
         for table, setups in enumerate(over_time)
         for setup in setups
     ]

@@ -255,13 +255,15 @@ def decide_pass(number, schedule, changes, rules, rejected, work, decisions, mad
             complete = not row["incomplete"]
             kind = EMPTY if row["empty"] else CHANGE
             decisions.source[made] = place - 1 - first
+        mine = state.rows[key, here]
+        rule = rules.tables[here, mine["table"]]
+        if rule["drops"]:
+            continue
         decisions.key[made] = key
         if undoing and not work.marks[key]:
             made += 1
             continue
         # 2. The decision.
-        mine = state.rows[key, here]
-        rule = rules.tables[here, mine["table"]]
         if kind == EMPTY:
             verdict, cause, incoming, stored = IGNORED, NO_CAUSE, NOTHING, NOTHING
         elif contains(rejected, group):

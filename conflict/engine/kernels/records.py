@@ -51,6 +51,7 @@ RULE = np.dtype(
     [
         *[("unwritten", "u8"), ("next", "i2"), ("gci_bits", "i1")],
         *[("refreshes", "?"), ("secondary", "?"), ("reflects", "?"), ("whole_rows", "?"), ("skips", "?")],
+        ("drops", "?"),
     ],
     align=True,
 )
@@ -125,7 +126,8 @@ class Rules(NamedTuple):
         tables: `RULE`, shape (clusters, tables). `unwritten`: the resolve column of a row to which no operation wrote
             it; `refreshes`: a rejected operation refreshes its row; `secondary`: the role is SECONDARY, and the
             function uses roles; `reflects`: applied operations are logged for the secondary; `whole_rows`: an update
-            is logged with all columns; `skips`: operations that lack the value to compare are skipped.
+            is logged with all columns; `skips`: operations that lack the value to compare are skipped; `drops`: a
+            filter of the applier drops all operations.
         cells: `Cell` by operation. Shape (clusters, tables, operations), int8.
     """
 

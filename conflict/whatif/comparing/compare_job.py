@@ -19,6 +19,7 @@ import numpy as np
 
 from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.applier_stops import hangs_on_rows, stop_of
+from conflict.engine.columnar.bucket import CarefulRows
 from conflict.engine.columnar.bucket_view import BucketView, CommitTimes
 from conflict.engine.columnar.fixed_point import FixedPoint, without_rounds
 from conflict.engine.columnar.order import ApplierEpochs
@@ -76,6 +77,8 @@ def compare_settled(
     Raises:
         NotBuiltError: A foreign key acts, or can act on rows that are left out.
     """
+    if run.filtered.any():
+        run = run.with_careful(CarefulRows(run.filtered))
     if run.careful is not None and run.linked.tables.any() and not run.part.starts_in_the_middle:
         raise NotBuiltError(LINK_ACTS)
     subject = TrialSubject(run.manifest, run.numbers, run.clusters, _commit_times(run))
