@@ -115,7 +115,7 @@ def find_functions(configuration: Configuration, progress: StageProgress = no_pr
                 break  # who reads the rows says why
             search = _Search(trials, _part(configuration, size), found)
             found = found if search.confirms else search.found or found
-            if found is None and trials.left_some:
+            if found is None and any(each.by_reference for each in trials.untried):
                 found = _by_reference(configuration, Path(scratch) / "reference")
                 break
             if _longest(configuration) <= size or (found is None and search.is_unexplained):
