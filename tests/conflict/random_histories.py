@@ -10,6 +10,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import attrs
+
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.history.model import Cluster, History
 from conflict.history.run import Run
@@ -283,3 +285,16 @@ def make_history(
         for server_id, (side, other, role, tables) in enumerate(zip("AB", "BA", roles, dropped, strict=True), start=1)
     )
     return History(clusters, maker.layouts)
+
+
+def with_changing_roles(history: History, seed: int) -> History:
+    """Return a History whose clusters take other roles at epoch applies, any role after any other."""
+    chance, clusters = Random(seed), list[Cluster]()
+    for cluster in history.clusters:
+        items, role = list[Any](), None
+        for item in cluster.timeline:
+            if isinstance(item, EpochApply) and chance.random() < 0.2:
+                role = chance.choice([Role.PRIMARY, Role.PRIMARY, Role.SECONDARY, Role.SECONDARY, Role.PASS, Role.NONE])
+            items.append(attrs.evolve(item, role=role) if isinstance(item, EpochApply) else item)
+        clusters.append(attrs.evolve(cluster, timeline=tuple(items)))
+    return attrs.evolve(history, clusters=tuple(clusters))

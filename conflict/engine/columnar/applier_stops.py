@@ -138,7 +138,7 @@ def _unidentified(bucket: Bucket, applier: int, rules: StopRules) -> Bool:
 
 def _stop_then(bucket: Bucket, applier: int, rules: StopRules, rows: Numbers, apply: Numbers) -> Bool:
     """Return which of some rows of the source stop the applier at their epoch applies. Shape (rows,)."""
-    if (not rules.steps and not rules.change) or not len(rows):
+    if not rules.change or not len(rows):
         return np.ones(len(rows), np.bool_)
     source = bucket.rows[1 - applier]
     rule = rules.at(bucket.key_table[source.key[rows]], apply)

@@ -117,8 +117,8 @@ class StopRules:
 
     @property
     def change(self) -> bool:
-        """Whether the applier has several roles."""
-        return bool(self.role.any())
+        """Whether a table has several rules, of which one is in force at an epoch apply."""
+        return len(self.rules) > len(self.first)
 
     def at(self, table: Numbers, apply: Numbers) -> Int64:
         """Return the rules of some tables at some epoch applies. Shape of each (rows,)."""
