@@ -20,11 +20,11 @@ from conflict.config.configuration import ClusterConfiguration, Links
 from conflict.engine.ledger.layout import RESULT_FORMAT, outcomes_note
 from conflict.engine.ledger.model import Outcome, Resolution
 from conflict.engine.ledger.summary import RunSummary
-from conflict.history.crashes import Crash
-from conflict.history.model import Link, UnloggedChange, UnloggedKind
+from conflict.history.model import Link
 from conflict.history.run import Run
 from conflict.history.scheduling.placing import Inference
 from conflict.history.scheduling.summaries import EpochSizes
+from conflict.history.unlogged import Crash, UnloggedChange, UnloggedKind
 from conflict.results.cause_kinds import CauseKind, LikelyCause
 from conflict.results.cutovers import ChannelMoves
 from conflict.results.doubts import is_contradicted

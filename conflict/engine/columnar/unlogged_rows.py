@@ -15,13 +15,13 @@ import numpy as np
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.kernels.arrays import Bool, Int64, UInt64
 from conflict.engine.kernels.unlogged import BREAK, UNTOLD, RowStates, suspected_rows
-from conflict.history.crashes import Crash, States, crashes_in_rows, not_by_crash
+from conflict.history.crashes import States, crashes_in_rows, not_by_crash
 from conflict.history.grid.columns import GridColumns
 from conflict.history.grid.schemas import PLACE, RowStep
 from conflict.history.grid.writer import IDENTITY_PREFIX
-from conflict.history.model import UnloggedChange
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import Origin, Position
+from conflict.history.unlogged import Crash, UnloggedChange
 from conflict.history.unlogged_changes import MISSING, LoggedState, is_too_many, unlogged_of_row
 from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import ConflictFlag, Operation
