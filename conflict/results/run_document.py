@@ -103,7 +103,7 @@ def changes_under_way(
 
     Args:
         links: Which clusters replicate from which.
-        applied: Per link, the last epoch that was applied; a link of which none was may lack.
+        applied: Per link, the last epoch that was applied; a link without one may lack.
         sizes: Per cluster, the own epochs that count, with their row changes.
     """
     found = []
@@ -214,7 +214,7 @@ class ResolvedRun:
 
     @property
     def counted_apart(self) -> list[ServerCounters]:
-        """What SQL nodes counted, of clusters of which several applied, or one was restarted."""
+        """What SQL nodes counted, of clusters where several applied or one was restarted."""
         found = server_counters(self.run, self.summary.stretches)
         times = Counter(each.cluster for each in found)
         apart = {each.cluster for each in found if times[each.cluster] > 1 or each.restart is not None}

@@ -167,7 +167,7 @@ def of_mark(name: str, setup: TableSetup, mark: Mark) -> LikelyCause:
 
 
 def _arrives_nowhere(each: _Seen, facts: Mapping[str, LogFacts]) -> bool:
-    """Whether an applier that applied changes of other tables shows none of a table of which it received some."""
+    """Whether an applier that applied changes of other tables received some of this table and shows none."""
     applied = facts[each.cluster].applied_tables
     received = any(each.table in own.changed_tables for name, own in facts.items() if name != each.cluster)
     return bool(applied) and each.table not in applied and received and each.less + each.kept == each.all > 0

@@ -1,7 +1,7 @@
 """
 Whether a bucket holds rows that a cluster changed without a log. Computes docs/result.md, "Changes without a log".
 
-A kernel finds the few rows of which that may be so; `conflict.history.unlogged_changes` tells of each of them.
+A kernel finds the few rows that may be such; `conflict.history.unlogged_changes` decides each of them.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def find_unlogged_rows(
 
 
 def _changed_before(bucket: Bucket, side: int, crashes: Sequence[Crash]) -> Bool:
-    """Return the rows of which a crash of a cluster may have taken a change. Shape (keys,)."""
+    """Return the rows that may have lost a change in a crash of a cluster. Shape (keys,)."""
     chosen = np.zeros(len(bucket.key_table), np.bool_)
     for columns in (bucket.changes[side], bucket.consequences[side]):
         epoch: UInt64 = columns.array("epoch")
