@@ -376,7 +376,7 @@ def test_a_sweep_that_was_stopped_is_refused(tmp_path: Path) -> None:
     (tmp_path / "sweep" / "runs").mkdir(parents=True)
     code, output = invoke("report", tmp_path / "sweep", "--out", tmp_path / "r.html")
     assert code == ExitCode.REFUSED
-    assert "holds a sweep that did not come to its end; give its command again, which goes on" in output
+    assert "holds an unfinished sweep; run the same command again to continue it" in output
 
 
 def test_what_is_not_known_is_said(results: dict[str, Path]) -> None:
