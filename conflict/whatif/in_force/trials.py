@@ -109,20 +109,6 @@ class Trial:
         return sum(self.differing.values())
 
 
-@attrs.frozen
-class Untried:
-    """
-    Functions that were not tried.
-
-    Attributes:
-        why: Why not.
-        by_reference: Whether the reference engine could try them.
-    """
-
-    why: str
-    by_reference: bool = False
-
-
 class Trials:
     """
     Trials on the same logs. What is read of them is kept.
@@ -136,21 +122,20 @@ class Trials:
     def __init__(self, configuration: Configuration, folder: str, *, by_reference: bool = False) -> None:
         self._configuration, self._folder = configuration, folder
         self._by_reference = EVERY_KIND if by_reference else frozenset[CareKind]()
-        self.untried: list[Untried] = []
+        self.untried: list[CareKind | str] = []  # why functions were not tried; a kind where the other engine can
         self._read: dict[frozenset[tuple[str, str]], tuple[Folder, Manifest]] = {}
         self.tables: tuple[Table, ...] = ()  # as the logs name them, once something was tried
 
     def run(self, assignment: Assignment) -> Trial | None:
         """Return what comes of functions; None if they cannot be tried on these logs, for the last of `untried`."""
         try:
-            found = self._settled(assignment)
+            found: Settled | CareKind | str = self._settled(assignment)
         except (ConflictError, FormatError) as error:
-            self.untried.append(Untried(str(error)))
-            return None
-        if isinstance(found, CareKind):
-            self.untried.append(Untried(found.value.what, by_reference=True))
-            return None
-        return Trial.of(assignment, found.resolved)
+            found = str(error)
+        if isinstance(found, Settled):
+            return Trial.of(assignment, found.resolved)
+        self.untried.append(found)
+        return None
 
     def _settled(self, assignment: Assignment) -> Settled | CareKind:
         """
