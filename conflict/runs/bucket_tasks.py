@@ -41,30 +41,30 @@ from conflict.engine.ledger.summary import BucketSummary
 from conflict.history.grid.folder import Folder
 from conflict.history.tasks import Shared
 from conflict.runs.careful_rows import careful_findings, careful_stops, resolve_careful
-from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.resolve_run import Part, PartKind, ResolveRun
 from conflict.runs.rows_by_reference import resolve_left_open
-from conflict.runs.touched_rows import TouchedRows, rows_of_keys
+from conflict.runs.touched_rows import TouchedRows
 
 
 @attrs.frozen
 class BucketTask:
     """
-    One bucket of a run.
+    One part of a run.
 
     Attributes:
         run: The run.
-        bucket: Number of the bucket; after the last one, the rows that the reference engine resolves.
+        part: Which part.
         applies: All epoch applies in order.
         conflicts: Transactions in conflict, as far as they are known.
         round: Number of the round, from 1; after the rounds, that of the last one; 0 if there are none.
         changed: Transactions that the round before added or removed; None in a first round.
         whole: Fold all rows in this round, because an operation of this bucket stops an applier.
         transactions: What the binlogs show of transactions, if the log starts in the middle.
-        careful: The rows that the reference engine resolves; None if there are none.
+        careful: The rows of a careful part; None for a bucket.
     """
 
     run: ResolveRun
-    bucket: int
+    part: Part
     applies: Shared[EpochApplies]
     conflicts: Shared[Conflicts]
     round: int = 0
@@ -82,12 +82,17 @@ class BucketTask:
         return bucket if run.view is None else run.view.of(bucket)
 
     @property
+    def bucket(self) -> int:
+        """Number of the bucket."""
+        return self.part.bucket
+
+    @property
     def is_careful(self) -> bool:
-        """Whether it is that of the rows that the reference engine resolves."""
-        return self.bucket == self.run.manifest.buckets
+        """Whether the reference engine resolves it."""
+        return self.part.kind is PartKind.CAREFUL
 
     def careful_rows(self) -> TouchedRows:
-        """Return these rows."""
+        """Return the rows of a careful part."""
         assert self.careful is not None
         return self.careful.load()
 
@@ -109,7 +114,7 @@ class ResolvedBucket:
 
     Attributes:
         summaries: What the bucket adds to the figures of the run; what it left to the reference engine by itself.
-        tracked: Exceptions rows that passes over the bucket made and rolled back, by part of the result.
+        tracked: Exceptions rows that passes over the bucket made and rolled back, by number of the part.
         stopping: Per cluster, the first operation that stops its applier; empty after rounds, which found them.
         contested: Rows that may have been judged before a change of their own cluster.
         left_out: Epoch applies that the binlogs contradict on rows that are left to the reference engine.
@@ -186,38 +191,36 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
         refreshing = refreshing_applies(before, older_applies(result.applies, run.first_epochs))
     summary, tracked = write_bucket(result, run.manifest.files, run.out, run.options, run.databases)
     every = before.older is not None
-    contested = contested_rows(before, contradicted=summary.contradicted > 0, every=every)
-    found = ResolvedBucket([summary], {bucket.number: tracked}, stopping, contested, differing, refreshing)
+    contested = [contested_rows(before, contradicted=summary.contradicted > 0, every=every), _careful_contested(task)]
+    found = ResolvedBucket(
+        [summary], {bucket.number: tracked}, stopping, ContestedRows.joined(contested), differing, refreshing
+    )
     if result.older is None or not result.older.left_open.any():
         return found
     rest = resolve_left_open(run, result, assumed, task.shown_transactions)
     if rest is None:
         return None
-    return attrs.evolve(
-        found, summaries=[summary, rest[0]], tracked={bucket.number: tracked, run.older_part(bucket.number): rest[1]}
-    )
+    older = Part(PartKind.OLDER, bucket.number).number(run)
+    return attrs.evolve(found, summaries=[summary, rest[0]], tracked={bucket.number: tracked, older: rest[1]})
 
 
 def _resolve_careful(task: BucketTask) -> ResolvedBucket | None:
-    """Resolve the rows that the reference engine resolves beside the buckets, and write their part of the result."""
+    """Resolve careful rows, and write their part of the result."""
     run, applies, conflicts = task.run, task.applies.load(), task.conflicts.load()
-    found = resolve_careful(run, task.careful_rows(), applies, conflicts)
+    found = resolve_careful(run, task.part, task.careful_rows(), applies, conflicts)
     if found is None:
         return None
     stopping = {} if run.needs_rounds else found.stopping
-    contested = [_contested(task, bucket) for bucket in range(run.manifest.buckets)] if run.careful else []
     return ResolvedBucket(
-        [found.summary],
-        {run.careful_part: found.tracked},
-        stopping,
-        ContestedRows.joined(contested),
-        found.contradicted,
+        [found.summary], {task.part.number(run): found.tracked}, stopping, ContestedRows(), found.contradicted
     )
 
 
-def _contested(task: BucketTask, number: int) -> ContestedRows:
+def _careful_contested(task: BucketTask) -> ContestedRows:
     """Return the careful rows of a bucket that may have been judged before a change of their own cluster."""
-    bucket = task.run.load_bucket(number, images=False)
+    if task.run.careful is None:
+        return ContestedRows()
+    bucket = task.run.load_bucket(task.bucket, images=False)
     careful = task.run.careful_keys(bucket)
     if not careful.any():
         return ContestedRows()
@@ -227,12 +230,6 @@ def _contested(task: BucketTask, number: int) -> ContestedRows:
 def find_careful_stops(task: BucketTask) -> dict[str, StoppingOperation]:
     """Return, per cluster, the first operation that stops its applier on a row that the reference engine resolves."""
     return careful_stops(task.run, task.careful_rows(), task.applies.load(), task.conflicts.load())
-
-
-def read_careful_rows(task: BucketTask) -> TouchedRows:
-    """Return all that the bucket holds of rows that the reference engine resolves."""
-    bucket = task.run.load_bucket(task.bucket)
-    return rows_of_keys(bucket, task.run.careful_keys(bucket))
 
 
 def _assumed_conflicts(result: BucketResult, left_open: Bool) -> set[tuple[int, int]]:

@@ -1,18 +1,20 @@
 """
 The careful rows that no bucket resolves: rows without a primary key, and rows on which a foreign key acts.
 
-The reference engine resolves them after all buckets, as one more part. Before that they take part in the rounds, as
-they can put transactions in conflict, and in the search for the operation at which an applier stops.
+The reference engine resolves them in parts of their own. Rows that have nothing to do with each other can be in
+different parts. They take part in the rounds, as they can put transactions in conflict, and in the search for the
+operation at which an applier stops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 import numpy as np
 
 from conflict.engine.columnar.applier_stops import NO_FILE, Phase, StoppingOperation
+from conflict.engine.columnar.bucket import TOGETHER
 from conflict.engine.columnar.bucket_round import Findings
 from conflict.engine.columnar.exceptions_numbering import TrackedRows
 from conflict.engine.columnar.shown_transactions import ShownTransactions
@@ -22,7 +24,7 @@ from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.summary import BucketSummary
 from conflict.history.model import History
 from conflict.history.timeline import Transaction
-from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.resolve_run import Part, PartKind, ResolveRun
 from conflict.runs.rows_by_reference import (
     Decided,
     decide_by_reference,
@@ -31,7 +33,13 @@ from conflict.runs.rows_by_reference import (
     places_of,
     write_decided,
 )
-from conflict.runs.touched_rows import TouchedRows, keyless_images, read_keyless, transactions_of_equal_rows
+from conflict.runs.touched_rows import (
+    TouchedRows,
+    keyless_images,
+    read_keyless,
+    rows_of_keys,
+    transactions_of_equal_rows,
+)
 
 
 @attrs.frozen(eq=False)
@@ -58,15 +66,53 @@ def read_careful(run: ResolveRun, parts: Sequence[TouchedRows]) -> TouchedRows:
     return TouchedRows.joined([*parts, *keyless])
 
 
+@attrs.frozen
+class CarefulTask:
+    """A bucket whose careful rows are read."""
+
+    run: ResolveRun
+    bucket: int
+
+    def read(self) -> dict[int, TouchedRows]:
+        """Return all that the bucket holds of them, by the bucket with whose rows they are resolved."""
+        bucket = self.run.load_bucket(self.bucket)
+        careful, homes = self.run.careful_keys(bucket), self.run.careful_homes(bucket)
+        return {home: rows_of_keys(bucket, careful & (homes == home)) for home in np.unique(homes[careful]).tolist()}
+
+
+def careful_parts(run: ResolveRun, read: Sequence[Mapping[int, TouchedRows]], epochs: int) -> dict[Part, TouchedRows]:
+    """
+    Return the careful rows in parts.
+
+    Args:
+        run: The run.
+        read: What `CarefulTask.read` returned for the buckets.
+        epochs: How many epoch applies there are. Each part goes through all of them, so it has as many changes.
+    """
+    homes: dict[int, list[TouchedRows]] = {TOGETHER: [read_keyless(run)]} if run.manifest.has_rows_without_key else {}
+    for each in read:
+        for home, rows in each.items():
+            homes.setdefault(home, []).append(rows)
+    parts, waiting, count = dict[Part, TouchedRows](), list[TouchedRows](), 0
+    for home in sorted(homes):
+        waiting += homes[home]
+        count += sum(len(changes) for rows in homes[home] for changes in rows.changes.values())
+        if count >= epochs or home == max(homes):
+            parts[Part(PartKind.CAREFUL, home)] = TouchedRows.joined(waiting)
+            waiting, count = [], 0
+    return parts
+
+
 def resolve_careful(
-    run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts
+    run: ResolveRun, part: Part, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts
 ) -> CarefulPart | None:
-    """Resolve these rows, and write their part of the result; None if transactions are in conflict because of them."""
+    """Resolve rows, and write their part of the result; None if transactions are in conflict because of them."""
     try:
         found = decide_by_reference(run, rows, applies, conflicts, ShownTransactions())
     except OtherConflictsError:
         return None
-    summary, tracked, compared = write_decided(run, found, applies, run.careful_part, keyless_images(run))
+    images = keyless_images(run) if part.bucket == TOGETHER else {}
+    summary, tracked, compared = write_decided(run, found, applies, part, images)
     summary.careful.update(_counted(run, rows, found.history))
     places = places_of(applies)
     contradicted = {

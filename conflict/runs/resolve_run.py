@@ -7,6 +7,7 @@ The part is cut by `conflict.history.scheduling.start`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import IntEnum
 from functools import cached_property
 
 import attrs
@@ -14,12 +15,12 @@ import numpy as np
 
 from conflict.config.database_names import DatabaseNames
 from conflict.engine.columnar.applier_stops import can_log_stopping
-from conflict.engine.columnar.bucket import Bucket, CarefulRows, load_bucket
+from conflict.engine.columnar.bucket import TOGETHER, Bucket, CarefulRows, load_bucket
 from conflict.engine.columnar.bucket_view import BucketView
 from conflict.engine.columnar.foreign_keys import LinkedKeys, linked_keys
 from conflict.engine.columnar.setups import ClusterSetup, RequiredOverTime, required_over_time, transactional_tables
 from conflict.engine.columnar.unique_keys import has_unique_keys
-from conflict.engine.kernels.arrays import Bool
+from conflict.engine.kernels.arrays import Bool, Int64
 from conflict.engine.ledger.layout import ResultOptions
 from conflict.history.grid.columns import columns_of_bucket
 from conflict.history.grid.epoch_files import read_all_summaries, read_schedule
@@ -123,6 +124,37 @@ def _shows_effects(history: Folder, manifest: Manifest, name: str, bounds: Bound
     )
 
 
+class PartKind(IntEnum):
+    """
+    What a part of the rows holds.
+
+    `BUCKET` is what the kernels decide of a bucket. `OLDER` are its rows that are older than the log and that they
+    cannot tell, which its own task gives to the reference engine. `CAREFUL` are careful rows, of any buckets.
+    """
+
+    BUCKET = 0
+    OLDER = 1
+    CAREFUL = 2
+
+
+@attrs.frozen
+class Part:
+    """
+    A part of the rows that is decided, and written, by itself.
+
+    Attributes:
+        kind: What it holds.
+        bucket: The bucket; of careful rows, one from which some come.
+    """
+
+    kind: PartKind
+    bucket: int
+
+    def number(self, run: ResolveRun) -> int:
+        """Return its number in the names of the result's files."""
+        return self.kind * run.manifest.buckets + self.bucket
+
+
 @attrs.frozen(slots=False)
 class ResolveRun:
     """
@@ -207,18 +239,9 @@ class ResolveRun:
         return bool(has_unique_keys(self.clusters).any())
 
     @property
-    def parts(self) -> int:
-        """How many parts the rows have: the buckets, and one for rows that the reference engine resolves."""
-        return self.manifest.buckets + (self.manifest.has_rows_without_key or self.careful is not None)
-
-    def older_part(self, bucket: int) -> int:
-        """Return the number of the part of the result that holds a bucket's rows which are older than the log."""
-        return self.manifest.buckets + bucket
-
-    @property
-    def careful_part(self) -> int:
-        """The number of the part of the result that holds what the reference engine resolved beside the buckets."""
-        return 2 * self.manifest.buckets
+    def has_careful_rows(self) -> bool:
+        """Whether the reference engine resolves rows beside the buckets."""
+        return self.manifest.has_rows_without_key or self.careful is not None
 
     @cached_property
     def linked(self) -> LinkedKeys:
@@ -250,6 +273,18 @@ class ResolveRun:
         if self.careful is None:
             return np.zeros(len(bucket.key_table), np.bool_)
         return self.careful.of(bucket.number, bucket.key_table)
+
+    def careful_homes(self, bucket: Bucket) -> Int64:
+        """
+        Return the bucket with whose careful rows each row is resolved, if it is one. Shape (keys,).
+
+        Rows that a foreign key or a unique key binds to others are resolved with these, all others in their own bucket.
+        """
+        bound = (self.linked.tables | has_unique_keys(self.clusters))[bucket.key_table]
+        homes = np.where(bound, TOGETHER, bucket.number)
+        if self.careful is not None and bucket.number in self.careful.homes:
+            homes[self.careful.keys[bucket.number]] = self.careful.homes[bucket.number]
+        return homes
 
     @cached_property
     def needs_rounds(self) -> bool:

@@ -39,12 +39,11 @@ from conflict.runs.bucket_tasks import (
     find_linked_states,
     find_touched_transactions,
     find_unique_states,
-    read_careful_rows,
     resolve_bucket,
     run_round,
 )
-from conflict.runs.careful_rows import read_careful
-from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.careful_rows import CarefulTask, careful_parts
+from conflict.runs.resolve_run import Part, PartKind, ResolveRun
 from conflict.runs.touched_rows import TouchedRows
 
 LINK_ACTS = "a foreign key refuses a change or makes one of its own"
@@ -121,7 +120,7 @@ class ResolveJob:
     run: ResolveRun
     progress: StageProgress
     further_rows: Mapping[str, Mapping[int, dict[str, int]]] = attrs.field(factory=dict)
-    _careful: Shared[TouchedRows] | None = None
+    _careful: Mapping[Part, Shared[TouchedRows]] | None = None
     _shared: dict[type, Shared[Any]] = attrs.field(factory=dict)
 
     def resolve(self, applied: Sequence[ApplierEpochs]) -> Resolved | CareKind:
@@ -210,13 +209,19 @@ class ResolveJob:
         self.run = self.run.with_careful(rows)
         self._careful = None
 
-    def _careful_rows(self, tasks: Sequence[BucketTask]) -> Shared[TouchedRows]:
-        """Return all rows that the reference engine resolves beside the buckets; there is a task for each bucket."""
+    def _careful_parts(self, epochs: int) -> Mapping[Part, Shared[TouchedRows]]:
+        """Return the rows that the reference engine resolves beside the buckets; there are so many epoch applies."""
         if self._careful is None:
-            stage = "reading rows on which a foreign key acts"
-            parts = [] if self.run.careful is None else self.stage(stage, read_careful_rows, tasks)
-            self._careful = Shared(self.run.shared, read_careful(self.run, parts))
+            run, stage, read = self.run, "reading rows on which a foreign key acts", list[dict[int, TouchedRows]]()
+            if run.careful is not None:
+                read = self.stage(stage, CarefulTask.read, [CarefulTask(run, each) for each in self._buckets])
+            parts = careful_parts(run, read, epochs) if run.has_careful_rows else {}
+            self._careful = {part: Shared(run.shared, rows) for part, rows in parts.items()}
         return self._careful
+
+    @property
+    def _buckets(self) -> range:
+        return range(self.run.manifest.buckets)
 
     @property
     def _names(self) -> list[str]:
@@ -224,7 +229,11 @@ class ResolveJob:
 
     def find_conflicts(self, applied: Sequence[ApplierEpochs]) -> FixedPoint:
         """Return the epochs that appliers apply and the transactions in conflict, without a look at unique keys."""
-        return find_fixed_point(applied, self._names, self.run.parts, self._run_round)
+        return find_fixed_point(applied, self._names, self._part_count(applied), self._run_round)
+
+    def _part_count(self, applied: Sequence[ApplierEpochs]) -> int:
+        """Return how many parts the rows have."""
+        return len(self._buckets) + len(self._careful_parts(sum(map(len, applied))))
 
     def find(self, applied: Sequence[ApplierEpochs]) -> FixedPoint:
         """Return the epochs that appliers apply and the transactions in conflict, as far as rounds are needed."""
@@ -233,14 +242,14 @@ class ResolveJob:
         keyless = self.run.manifest.has_rows_without_key and self.run.careful is None
         checks = self.run.checks_unique_keys or keyless
         check = self._check_commits if checks else None
-        return find_fixed_point(applied, self._names, self.run.parts, self._run_round, check)
+        return find_fixed_point(applied, self._names, self._part_count(applied), self._run_round, check)
 
     def _run_round(self, this: Round) -> Sequence[Findings]:
         changed = None if this.changed is None else self._share(this.changed)
         few = this.changed is not None and len(this.changed) <= _FEW_TRANSACTIONS
         tasks = [
             attrs.evolve(task, round=this.number, changed=changed, whole=whole)
-            for task, whole in zip(self._tasks(this.applies, this.conflicts, self.run.parts), this.whole, strict=True)
+            for task, whole in zip(self._all_tasks(this.applies, this.conflicts), this.whole, strict=True)
         ]
         runner = in_threads if few and len(tasks) <= _FEW_BUCKETS else self.runner
         return self.stage(this.name, run_round, tasks, runner)
@@ -250,11 +259,8 @@ class ResolveJob:
         found = self._check_unique_keys(applies, conflicts) if self.run.checks_unique_keys else {}
         if not self.run.manifest.has_rows_without_key or self.run.careful is not None:
             return found  # the rounds found the stops of careful rows
-        (stops,) = self.stage(
-            "checking rows without a key",
-            find_careful_stops,
-            self._tasks(applies, conflicts, self.run.parts)[-1:],
-        )
+        tasks = self._all_tasks(applies, conflicts)[len(self._buckets) :]
+        stops = earliest_stops(self.stage("checking rows without a key", find_careful_stops, tasks))
         for side, name in enumerate(self._names):
             both = [each for each in (found.get(side), stops.get(name)) if each is not None]
             if both:
@@ -272,20 +278,22 @@ class ResolveJob:
 
     def tasks_at_end(self, found: FixedPoint) -> list[BucketTask]:
         """Return a task for each part of the rows, given what appliers apply and which transactions are in conflict."""
-        tasks = self._tasks(found.applies, found.conflicts, self.run.parts)
+        tasks = self._all_tasks(found.applies, found.conflicts)
         if self.run.part.starts_in_the_middle and len(found.conflicts.groups):
-            touched = self.stage("telling transactions apart", find_touched_transactions, tasks)
+            touched = self.stage("telling transactions apart", find_touched_transactions, tasks[: len(self._buckets)])
             transactions = self._share(shown_transactions(touched))
             tasks = [attrs.evolve(task, transactions=transactions) for task in tasks]
         return tasks
 
-    def _tasks(self, applies: EpochApplies, conflicts: Conflicts, parts: int | None = None) -> list[BucketTask]:
-        """Return a task for each of some parts; by default the buckets alone."""
-        first = BucketTask(self.run, 0, self._share(applies), self._share(conflicts))
-        tasks = [attrs.evolve(first, bucket=part) for part in range(parts or self.run.manifest.buckets)]
-        if len(tasks) > self.run.manifest.buckets:
-            tasks[-1] = attrs.evolve(tasks[-1], careful=self._careful_rows(tasks[:-1]))
-        return tasks
+    def _tasks(self, applies: EpochApplies, conflicts: Conflicts) -> list[BucketTask]:
+        """Return a task for each bucket."""
+        given = self._share(applies), self._share(conflicts)
+        return [BucketTask(self.run, Part(PartKind.BUCKET, bucket), *given) for bucket in self._buckets]
+
+    def _all_tasks(self, applies: EpochApplies, conflicts: Conflicts) -> list[BucketTask]:
+        """Return a task for each part, the buckets first."""
+        tasks, careful = self._tasks(applies, conflicts), self._careful_parts(len(applies))
+        return [*tasks, *(attrs.evolve(tasks[0], part=part, careful=rows) for part, rows in careful.items())]
 
     def _share(self, value: Result) -> Shared[Result]:
         """Return a value as all tasks can have it, the same for the last one of its type."""

@@ -44,7 +44,7 @@ from conflict.history.shown_effects import Effect
 from conflict.history.timeline import EpochApply, Position, RowMoment, timeline_of
 from conflict.rules.counters import transaction_counters
 from conflict.rules.table_setup import TableSetup
-from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.resolve_run import Part, PartKind, ResolveRun
 from conflict.runs.touched_rows import NOWHERE, TouchedRows, rows_of_keys, touched_history
 from ndb_formats.events.row_image import RowImage
 
@@ -85,7 +85,7 @@ def resolve_left_open(
     stopped = any(each.stop is not None for each in found.resolution.clusters.values())
     if stopped or _conflicting(run, found.resolution, applies) != assumed:
         return None
-    summary, tracked, _ = write_decided(run, found, applies, run.older_part(bucket.number), {})
+    summary, tracked, _ = write_decided(run, found, applies, Part(PartKind.OLDER, bucket.number), {})
     summary.careful[CareKind.OLDER.value.name] = len(rows.located)
     return summary, tracked
 
@@ -154,7 +154,7 @@ def decide_by_reference(
 
 
 def write_decided(
-    run: ResolveRun, found: Decided, applies: EpochApplies, number: int, images: Mapping[str, Images]
+    run: ResolveRun, found: Decided, applies: EpochApplies, part: Part, images: Mapping[str, Images]
 ) -> tuple[BucketSummary, TrackedRows, Compared]:
     """Write the part of the result; return its figures, rows of pass TRACK, and how it compares with the binlogs."""
     outcomes = [_numbered(outcome, outcome.source, found.ordinals) for outcome in found.resolution.outcomes]
@@ -164,7 +164,7 @@ def write_decided(
         compared[name] = contradicted_rows((each.effects, each.images), (found.recorded[name], shown))
     exceptions = _exceptions(run, found, applies)
     ledger = ReferenceLedger(found.history, found.setups, resolution, compared, run.options, exceptions)
-    summary = write_part(ledger.part(number), run.out)
+    summary = write_part(ledger.part(part.number(run)), run.out)
     summary.counters = {name: {**counters, **_OF_TRANSACTIONS} for name, counters in summary.counters.items()}
     summary.stretches = {
         name: {each: {**counters, **_OF_TRANSACTIONS} for each, counters in own.items()}

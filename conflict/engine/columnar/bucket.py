@@ -119,6 +119,10 @@ class Carried:
     operations: tuple[Int8, Int8] | None = None
 
 
+# The bucket with whose careful rows those are resolved that may have to do with any others.
+TOGETHER = 0
+
+
 @attrs.frozen(eq=False)
 class CarefulRows:
     """
@@ -127,10 +131,13 @@ class CarefulRows:
     Attributes:
         tables: Tables whose rows are all in it. Shape (tables,).
         keys: Numbers of further rows by bucket. Shape of each (rows,).
+        homes: By bucket, where it is known which of `keys` have to do with each other: the same bucket for rows that
+            have. Shape of each (rows,).
     """
 
     tables: Bool
     keys: Mapping[int, Int64] = attrs.field(factory=dict)
+    homes: Mapping[int, Int64] = attrs.field(factory=dict)
 
     def of(self, bucket: int, key_table: Int16) -> Bool:
         """Return which rows of a bucket they are. `key_table`: table of each key. Shape (keys,)."""
@@ -139,7 +146,7 @@ class CarefulRows:
         return found
 
     def joined(self, other: CarefulRows) -> CarefulRows:
-        """Return these rows and others."""
+        """Return these rows and others; what has to do with what is not known of all of them."""
         none = np.zeros(0, np.int64)
         buckets = sorted(self.keys.keys() | other.keys.keys())
         keys = {each: np.union1d(self.keys.get(each, none), other.keys.get(each, none)) for each in buckets}

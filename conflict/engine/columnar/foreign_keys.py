@@ -133,7 +133,7 @@ def rows_of_broken_links(parts: Sequence[pa.Table], linked: LinkedKeys, unique: 
         return None
     whole = np.zeros(len(unique), np.bool_)
     while True:
-        mark_linked(rows, values, value_count, marked)
+        linked_to = mark_linked(rows, values, value_count, marked)
         found = np.zeros(len(unique), np.bool_)
         found[table[marked[rows]]] = True
         if not (found & unique & ~whole).any():
@@ -142,7 +142,13 @@ def rows_of_broken_links(parts: Sequence[pa.Table], linked: LinkedKeys, unique: 
         marked[rows[whole[table]]] = True
     numbers = np.flatnonzero(marked)
     bucket = np.searchsorted(first, numbers, "right") - 1
-    return CarefulRows(whole, {each: numbers[bucket == each] - int(first[each]) for each in np.unique(bucket).tolist()})
+    buckets = np.unique(bucket).tolist()
+    keys = {each: numbers[bucket == each] - int(first[each]) for each in buckets}
+    if whole.any():
+        return CarefulRows(whole, keys)
+    _, one_of, which = np.unique(linked_to[numbers], return_index=True, return_inverse=True)
+    home = bucket[one_of][which.ravel()]
+    return CarefulRows(whole, keys, {each: home[bucket == each] for each in buckets})
 
 
 def _broken_rows(

@@ -63,6 +63,9 @@ def mark_linked(rows, values, value_count, marked):
     """
     Mark all rows that had, at some time, a value that a marked row had, and those that had one of theirs, and so on.
 
+    Returns:
+        A number for each row, the same for rows that have to do with each other in that way. int64, shape (rows,).
+
     Args:
         rows: Row of each state. Shape (states,).
         values: Its values, `NO_VALUE` for none. Shape (states, ends).
@@ -80,7 +83,9 @@ def mark_linked(rows, values, value_count, marked):
         if marked[row]:
             linked[_top(above, row)] = True
     for row in range(count):
-        marked[row] = linked[_top(above, row)]
+        above[row] = _top(above, row)
+        marked[row] = linked[above[row]]
+    return above[:count]
 
 
 @part
