@@ -80,14 +80,17 @@ class CarefulTask:
         return {home: rows_of_keys(bucket, careful & (homes == home)) for home in np.unique(homes[careful]).tolist()}
 
 
-def careful_parts(run: ResolveRun, read: Sequence[Mapping[int, TouchedRows]], epochs: int) -> dict[Part, TouchedRows]:
+def careful_parts(
+    run: ResolveRun, read: Sequence[Mapping[int, TouchedRows]], epochs: int | None
+) -> dict[Part, TouchedRows]:
     """
     Return the careful rows in parts.
 
     Args:
         run: The run.
         read: What `CarefulTask.read` returned for the buckets.
-        epochs: How many epoch applies there are. Each part goes through all of them, so it has as many changes.
+        epochs: How many epoch applies there are. Each part goes through all of them, so it has as many changes. None
+            for all rows in one part.
     """
     homes: dict[int, list[TouchedRows]] = {TOGETHER: [read_keyless(run)]} if run.manifest.has_rows_without_key else {}
     for each in read:
@@ -97,7 +100,7 @@ def careful_parts(run: ResolveRun, read: Sequence[Mapping[int, TouchedRows]], ep
     for home in sorted(homes):
         waiting += homes[home]
         count += sum(len(changes) for rows in homes[home] for changes in rows.changes.values())
-        if count >= epochs or home == max(homes):
+        if home == max(homes) or (epochs is not None and count >= epochs):
             parts[Part(PartKind.CAREFUL, home)] = TouchedRows.joined(waiting)
             waiting, count = [], 0
     return parts

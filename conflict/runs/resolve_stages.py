@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from conflict.config.arguments import StageProgress
-from conflict.engine.columnar.applier_stops import StoppingOperation
+from conflict.engine.columnar.applier_stops import Phase, StoppingOperation
 from conflict.engine.columnar.bucket import CarefulRows
 from conflict.engine.columnar.bucket_round import Findings
 from conflict.engine.columnar.contested import ContestedRows
@@ -121,6 +121,7 @@ class ResolveJob:
     progress: StageProgress
     further_rows: Mapping[str, Mapping[int, dict[str, int]]] = attrs.field(factory=dict)
     _careful: Mapping[Part, Shared[TouchedRows]] | None = None
+    _apart: bool = True
     _shared: dict[type, Shared[Any]] = attrs.field(factory=dict)
 
     def resolve(self, applied: Sequence[ApplierEpochs]) -> Resolved | CareKind:
@@ -133,6 +134,8 @@ class ResolveJob:
         stops: Mapping[str, StoppingOperation] = {}
         while True:
             found = without_rounds(applied, self._names, stops) if stops else self.find(applied)
+            if self._take_together(found):
+                continue
             if self._stops_in_the_middle(found):
                 return CareKind.MIDDLE_STOP
             buckets = self._resolve_buckets(found)
@@ -215,9 +218,21 @@ class ResolveJob:
             run, stage, read = self.run, "reading rows on which a foreign key acts", list[dict[int, TouchedRows]]()
             if run.careful is not None:
                 read = self.stage(stage, CarefulTask.read, [CarefulTask(run, each) for each in self._buckets])
-            parts = careful_parts(run, read, epochs) if run.has_careful_rows else {}
+            parts = careful_parts(run, read, epochs if self._apart else None) if run.has_careful_rows else {}
             self._careful = {part: Shared(run.shared, rows) for part, rows in parts.items()}
         return self._careful
+
+    def _take_together(self, found: FixedPoint) -> bool:
+        """
+        Resolve all careful rows in one part if only that tells which of them stops an applier; return whether it does.
+
+        A commit can fail for several rows. The one that it fails for is the first in an order over all of them.
+        """
+        several = self._careful is not None and len(self._careful) > 1
+        if not several or not any(each.phase is Phase.COMMIT and each.stop for each in found.stopping.values()):
+            return False
+        self._apart, self._careful = False, None
+        return True
 
     @property
     def _buckets(self) -> range:

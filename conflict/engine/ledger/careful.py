@@ -124,7 +124,8 @@ class CareKind(Enum):
     CHANGING_ROLES = _Care(
         "changing_roles",
         "the roles of the clusters change",
-        "Where they changed is tried, for all rows at once.",
+        "Where they changed is tried, for all rows at once. "
+        "If the run file says where, and the logs do not start in the middle, the kernels follow it.",
         whole=True,
     )
     OTHER_MARKS = _Care(

@@ -1,17 +1,21 @@
 """Foreign keys over several buckets: the kernels notice every one that counts, and agree where none does."""
 
 import io
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from struct import pack
 from typing import Any
+from unittest.mock import patch
 
 import attrs
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.config.run_file import load_run_file
+from conflict.engine.kernels.key_values import mark_linked
 from conflict.engine.ledger.careful import CareKind
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
@@ -20,7 +24,11 @@ from conflict.history.run import Run
 from conflict.history.tasks import in_process
 from conflict.judge.case import ConflictCase
 from conflict.rules.replication_table import ReplicationRow
+from conflict.runs import resolve_stages
+from conflict.runs.careful_rows import careful_parts
 from conflict.runs.pipeline import run_local, run_reference
+from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.touched_rows import TouchedRows
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import ColumnCode, EventType
 from ndb_formats.events.header import decode_format_description
@@ -49,6 +57,10 @@ CREATE TABLE child (
 );
 CREATE TABLE apart (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED);
 """
+# Without other unique keys, so that rows have to do with few others.
+WITHOUT_UNIQUE_KEYS = SCHEMA.replace(", UNIQUE KEY (s, k)", "").replace(
+    "(s, q) REFERENCES parent (s, k) ON UPDATE SET NULL ON DELETE RESTRICT", "(q) REFERENCES parent (k)"
+)
 INT, BIGINT, TEXT = WireType(ColumnCode.LONG), WireType(ColumnCode.LONGLONG), WireType(ColumnCode.VARCHAR, 20)
 TYPES = {"db.parent": (INT, BIGINT, TEXT), "db.child": (INT, BIGINT, TEXT, INT, INT, INT), "db.apart": (INT, BIGINT)}
 FUNCTIONS = ["NDB$MAX(x)", "NDB$EPOCH()", "NDB$EPOCH2()", "NDB$EPOCH_TRANS()", "NDB$EPOCH2_TRANS()"]
@@ -79,14 +91,14 @@ class _LinkedMaker(_Maker):
         }
 
 
-def _make(seed: int, steps: int, function: str) -> tuple[History, Run]:
+def _make(seed: int, steps: int, function: str, schema: str = SCHEMA) -> tuple[History, Run]:
     first, second = USUAL_ROLES
     clusters = (
         ClusterConfiguration("A", (LoggingServer(1),), first),
         ClusterConfiguration("B", (LoggingServer(2),), second),
     )
     rules = tuple(ReplicationRow("db", name, 0, 7, function) for name in ("parent", "child"))
-    run = Run(Configuration(clusters, parse_schema(SCHEMA, database="db"), rules))
+    run = Run(Configuration(clusters, parse_schema(schema, database="db"), rules))
     maker = _LinkedMaker(seed, run)
     for _ in range(steps):
         maker.step()
@@ -122,6 +134,35 @@ def test_what_the_kernels_resolve_is_what_the_reference_engine_finds(
     history, run = _make(seed, steps, function)
     found, _ = _kernels(history, run, buckets)
     assert found == by_reference(history, run)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    steps=st.integers(20, 90),
+    function=st.sampled_from(FUNCTIONS),
+    buckets=st.integers(2, 4),
+)
+@examples(10, long=800)
+def test_careful_rows_in_as_many_parts_as_there_can_be(seed: int, steps: int, function: str, buckets: int) -> None:
+    """Rows that foreign keys do not bind to each other are resolved apart, and nothing changes."""
+    history, run = _make(seed, steps, function, WITHOUT_UNIQUE_KEYS)
+
+    def divided(common: ResolveRun, read: Sequence[Mapping[int, TouchedRows]], epochs: int | None) -> Any:
+        return careful_parts(common, read, epochs and 0)
+
+    with patch.object(resolve_stages, "careful_parts", divided):
+        found, _ = _kernels(history, run, buckets)
+    assert found == by_reference(history, run)
+
+
+def test_rows_are_bound_by_what_they_refer_to() -> None:
+    """Two parents with a child each are two components, in any buckets; what is not broken is not among them."""
+    rows = [(0, 0, [7, 8]), (0, 1, [7, -1]), (1, 0, [9, -1]), (1, 1, [9, 9]), (1, 2, [5, -1])]
+    values = np.array([each for _, _, each in rows])
+    marked = np.array([True, False, False, True, False])
+    component = mark_linked(np.arange(len(rows)), values, 10, marked)
+    assert marked.tolist() == [True, True, True, True, False]
+    assert component[0] == component[1] != component[2] == component[3] != component[4]
 
 
 @pytest.mark.parametrize(
