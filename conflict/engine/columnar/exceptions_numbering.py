@@ -112,7 +112,7 @@ def number_exceptions(
         for name, exceptions in tables.items():
             schema = row_schema(exceptions.table).append(OUTCOME_PLACE)
             parts = [numbered[number][name]] if name in numbered[number] else []
-            if exceptions.replicated and name in numbered[1 - number]:
+            if exceptions.replicated and name in numbered[1 - number] and name not in cluster.filtered:
                 parts.append(_received(numbered[1 - number][name], applies, number))
             if parts:
                 joined = pa.concat_tables(rows.select(schema.names) for rows in parts).cast(schema)

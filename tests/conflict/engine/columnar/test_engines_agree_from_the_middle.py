@@ -9,7 +9,17 @@ from conflict.history.tasks import in_process
 from conflict.rules.replication_table import Role
 from tests.conflict.cut_histories import cut_history
 from tests.conflict.engine.columnar.both_engines import by_kernels, by_reference
-from tests.conflict.random_histories import BINLOG_TYPES, ROLES, SETTINGS, USUAL_ROLES, configuration, make_history
+from tests.conflict.random_histories import (
+    BINLOG_TYPES,
+    FILTERS,
+    NO_FILTERS,
+    ROLES,
+    SETTINGS,
+    USUAL_ROLES,
+    Dropped,
+    configuration,
+    make_history,
+)
 from tests.conflict.truthful_histories import truthful
 from tests.examples import examples
 
@@ -23,14 +33,41 @@ from tests.examples import examples
     complete=st.booleans(),
     cuts=st.tuples(st.integers(0, 2**16), st.integers(0, 2**16)),
     buckets=st.integers(1, 3),
+    dropped=st.sampled_from([*[NO_FILTERS] * 4, *FILTERS]),
 )
 @examples(10, long=800)
-@example(seed=674645, steps=53, setting=30, roles=USUAL_ROLES, binlog_type=7, complete=False, cuts=(1798, 0), buckets=1)
 @example(
-    seed=3501806954, steps=97, setting=30, roles=USUAL_ROLES, binlog_type=6, complete=False, cuts=(27444, 0), buckets=2
+    seed=674645,
+    steps=53,
+    setting=30,
+    roles=USUAL_ROLES,
+    binlog_type=7,
+    complete=False,
+    cuts=(1798, 0),
+    buckets=1,
+    dropped=NO_FILTERS,
 )
 @example(
-    seed=1396889448, steps=115, setting=22, roles=ROLES[2], binlog_type=7, complete=True, cuts=(0, 60562), buckets=3
+    seed=3501806954,
+    steps=97,
+    setting=30,
+    roles=USUAL_ROLES,
+    binlog_type=6,
+    complete=False,
+    cuts=(27444, 0),
+    buckets=2,
+    dropped=NO_FILTERS,
+)
+@example(
+    seed=1396889448,
+    steps=115,
+    setting=22,
+    roles=ROLES[2],
+    binlog_type=7,
+    complete=True,
+    cuts=(0, 60562),
+    buckets=3,
+    dropped=NO_FILTERS,
 )
 def test_kernels_agree_with_the_reference_engine(
     seed: int,
@@ -41,10 +78,12 @@ def test_kernels_agree_with_the_reference_engine(
     complete: bool,
     cuts: tuple[int, int],
     buckets: int,
+    dropped: Dropped,
 ) -> None:
     """Outcomes, open decisions, exceptions rows, counters, rows and what is not known are equal."""
-    run = configuration(setting, roles, binlog_type)
-    history = truthful(make_history(seed, steps, complete=complete, roles=roles), run.setups.at_end)
+    run = configuration(setting, roles, binlog_type, dropped=dropped)
+    made = make_history(seed, steps, complete=complete, roles=roles, dropped=dropped)
+    history = truthful(made, run.setups.at_end)
     whole = resolve(history, run.setups.at_end)
     history, shown = cut_history(history, whole, cuts)
     try:
