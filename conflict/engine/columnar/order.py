@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from conflict.engine.kernels.apply_order import NO_CLUSTER, known_before, order
+from conflict.engine.kernels.apply_order import NO_CLUSTER, order
 from conflict.engine.kernels.arrays import (
     Bool,
     BucketRows,
@@ -39,7 +39,7 @@ from conflict.engine.kernels.arrays import (
 from conflict.engine.ledger.layout import OPERATION_ORDER
 from conflict.history.model import Cluster, Start
 from conflict.history.scheduling.placing import circular_schedule
-from conflict.history.scheduling.schedule_columns import ScheduleColumns, stored_once
+from conflict.history.scheduling.schedule_columns import ScheduleColumns, came_back_in, stored_once
 from conflict.history.timeline import EpochApply
 from ndb_formats.columnar.kernel import read_only
 
@@ -135,19 +135,11 @@ def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> Epo
     Raises:
         HistoryError: The schedule is circular.
     """
-    epochs, foreign, traced = (
-        tuple(read_only(array) for array in arrays)
-        for arrays in (
-            [each.epoch for each in applied],
-            [each.foreign_epoch for each in applied],
-            [each.traced for each in applied],
-        )
-    )
+    epochs, foreign = (tuple(read_only(getattr(each, name)) for each in applied) for name in ("epoch", "foreign_epoch"))
     applier, number, stuck = order(epochs, foreign)
     if stuck != NO_CLUSTER:
         at = len(applier) - int((applier != stuck).sum())
         raise circular_schedule(names[stuck], int(applied[stuck].foreign_epoch[at]))
-    returned = np.array([each.returned for each in applied], np.uint64)
     chosen = number + applier.astype(np.int64) * len(applied[0])
 
     def ordered(names: Sequence[str]) -> Iterator[tuple[str, npt.NDArray[Any]]]:
@@ -156,10 +148,16 @@ def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> Epo
 
     def decisive() -> Iterator[tuple[str, npt.NDArray[Any]]]:
         yield "applier", applier
-        yield "max_replicated", known_before(applier, number, epochs, foreign, traced, returned)
+        yield "max_replicated", np.concatenate([_known_before(*applied), _known_before(*reversed(applied))])[chosen]
         yield from ordered(_DECISIVE)
 
     return EpochApplies.of(decisive(), number, _moments_in_order(applied, chosen), ordered(_GIVEN))
+
+
+def _known_before(own: ApplierEpochs, theirs: ApplierEpochs) -> UInt64:
+    """Return the max replicated epoch before each epoch apply; one without a trace never comes back."""
+    news = came_back_in(own.foreign_epoch, theirs.epoch[theirs.traced], theirs.foreign_epoch[theirs.traced])
+    return np.maximum.accumulate(np.append(np.uint64(own.returned), news))[:-1]
 
 
 def _moments_in_order(applied: Sequence[ApplierEpochs], chosen: Int64) -> RowMoments:
