@@ -1,9 +1,9 @@
 """
 Places in the order of epoch applies: the order itself, what each epoch apply receives, and searches in sorted columns.
 
-Computes docs/concepts.md, "Refresh, reflect, read". Rows that an applier judged some time
-before the commit are kept by the fold when it comes by their moment: it decides by that state until an operation is
-applied, which locks the row (docs/functions.md, "One pass over an epoch").
+Computes docs/concepts.md, "Refresh, reflect, read". Rows that an applier judged some time before the commit are kept
+by the fold when it comes by their moment: it decides by that state until an operation is applied, which locks the row
+(docs/functions.md, "One pass over an epoch").
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from conflict.history.timeline import START, EpochApply, Position, Window
 from conflict.rules.replication_table import Role
 
 Int64 = npt.NDArray[np.int64]
-UInt64 = npt.NDArray[np.uint64]
 # A column and its type. `before_...` and `certain` are the window, `role` is the number of a role; -1 is none.
 COLUMNS: Mapping[str, type[np.generic]] = {
     "foreign_epoch": np.uint64,
@@ -117,9 +116,11 @@ class ScheduleColumns:
         return numbers, self["foreign_epoch"][numbers], self["period"][numbers]
 
 
-def known_before(own: ScheduleColumns, theirs: ScheduleColumns | None, returned: int = 0) -> UInt64:
+def known_before(own: ScheduleColumns, theirs: ScheduleColumns | None, returned: int = 0) -> npt.NDArray[np.uint64]:
     """
     Return the max replicated epoch before each epoch apply; the place of an apply does not change it.
+
+    Computes docs/concepts.md, "Max replicated epoch"; `ReplayedCluster.applied` does so for one epoch apply.
 
     Args:
         own: The epoch applies of one applier, of one source.
@@ -127,9 +128,12 @@ def known_before(own: ScheduleColumns, theirs: ScheduleColumns | None, returned:
         returned: What had come back before the first one.
     """
     news = np.zeros(len(own), np.uint64)
-    if theirs is not None:
-        logged = (theirs[name][theirs["traced"]] for name in ("epoch", "foreign_epoch"))
-        news = came_back_in(own["foreign_epoch"], *logged)
+    if theirs is not None and theirs["traced"].any():
+        epochs, foreign = (theirs[name][theirs["traced"]] for name in ("epoch", "foreign_epoch"))
+        starts = np.flatnonzero(np.append(True, epochs[1:] != epochs[:-1]))
+        shown, newest = epochs[starts], np.maximum.reduceat(foreign, starts)
+        place = np.minimum(np.searchsorted(shown, own["foreign_epoch"]), len(shown) - 1)
+        news = np.where(shown[place] == own["foreign_epoch"], newest[place], 0).astype(np.uint64)
     known, surely = np.empty(len(own), np.uint64), np.uint64(returned)
     starts = np.flatnonzero(np.diff(own["period"])) + 1
     for start, stop in pairwise([0, *starts.tolist(), len(own)]):
@@ -137,25 +141,6 @@ def known_before(own: ScheduleColumns, theirs: ScheduleColumns | None, returned:
         known[start:stop] = here[:-1]
         surely = here[int(np.flatnonzero(np.append(True, own["applied"][start:stop]))[-1])]
     return known
-
-
-def came_back_in(arriving: UInt64, epochs: UInt64, foreign: UInt64) -> UInt64:
-    """
-    Return the highest own epoch that comes back with each epoch of a source; 0 for none.
-
-    Computes docs/concepts.md, "Max replicated epoch"; `ReplayedCluster.applied` does for one epoch apply.
-
-    Args:
-        arriving: The epochs of the source.
-        epochs: Its epochs that hold epoch applies of its own applier, in order.
-        foreign: The own epochs that were applied there.
-    """
-    if not len(epochs):
-        return np.zeros(len(arriving), np.uint64)
-    starts = np.flatnonzero(np.append(True, epochs[1:] != epochs[:-1]))
-    shown, newest = epochs[starts], np.maximum.reduceat(foreign, starts)
-    place = np.minimum(np.searchsorted(shown, arriving), len(shown) - 1)
-    return np.where(shown[place] == arriving, newest[place], np.uint64(0))
 
 
 def stored_once(column: npt.NDArray[Any]) -> npt.NDArray[Any]:

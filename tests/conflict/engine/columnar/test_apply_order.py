@@ -106,8 +106,12 @@ def test_circular():
 def test_the_first_applied_epochs_alone():
     """Epochs after a stop are left out; None leaves out nothing."""
     applied = ApplierEpochs.of_cluster(history(BACK_AND_FORTH).cluster("A"))
-    assert applied.foreign_epoch.tolist() == [11, 12, 13]
-    assert [applied.first(kept).foreign_epoch.tolist() for kept in (0, 2, None)] == [[], [11, 12], [11, 12, 13]]
+    assert applied.columns["foreign_epoch"].tolist() == [11, 12, 13]
+    assert [applied.first(kept).columns["foreign_epoch"].tolist() for kept in (0, 2, None)] == [
+        [],
+        [11, 12],
+        [11, 12, 13],
+    ]
 
 
 def test_epoch_applies_of_a_table(tmp_path: Path):
