@@ -29,7 +29,7 @@ import attrs
 
 from conflict.errors import ConfigurationError
 from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
-from conflict.rules.functions import COMPARING, FUNCTIONS, OF_POLICIES, Cell, FunctionSpec
+from conflict.rules.functions import FUNCTIONS, OF_POLICIES, Cell, FunctionSpec, is_comparing
 from ndb_formats.errors import did_you_mean
 from ndb_formats.events.rows_event import Operation
 
@@ -74,7 +74,7 @@ def _policy(table: Mapping[str, Any]) -> FunctionSpec:
     name = table.get("name", "")
     _check_name(name)
     write, update, delete = (_cell(operation, table.get(operation)) for operation in _OPERATIONS)
-    if Cell.BY_EPOCH in (write, update, delete) and COMPARING & {write, update, delete}:
+    if Cell.BY_EPOCH in (write, update, delete) and any(map(is_comparing, (write, update, delete))):
         message = (
             f"{name} compares a column for one operation and epochs for another; use one or the other for all three"
         )

@@ -16,6 +16,7 @@ from conflict.checking.check import refuse_by_policy
 from conflict.config.arguments import DeploymentPolicy, StageProgress, no_progress
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile
+from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.layout import catalogue_result
 from conflict.errors import ConfigurationError, MissingEpochsError, NotBuiltError
 from conflict.history.grid.attempts import Seen
@@ -130,7 +131,8 @@ def resolve(
         if kept is not None:
             held.enter_context(only_writer(kept))
         work = held.enter_context(whole_or_not_at_all(target, replace=options.replace))
-        resolved = resolve_from_holes(engine, run, work, progress, options)
+        attempt = partial(ENGINES[engine], out=work, progress=progress, options=options)
+        resolved = from_holes(run, attempt, can_have_holes=_can_have_holes(configuration, options))
         if run_file.open_functions:
             resolved = attrs.evolve(resolved, notes=(*resolved.notes, run_file.open_functions), functions_open=True)
         if choice.reason and not resolved.engine:
@@ -166,20 +168,12 @@ def run_after_missing_files(run: Run) -> Run:
     return run
 
 
-def resolve_from_holes(
-    engine: str, run: Run, out: Folder, progress: StageProgress = no_progress, options: ResolveOptions = DEFAULTS
-) -> ResolvedRun:
+def from_holes(run: Run, attempt: Callable[[Run], Found], *, can_have_holes: bool) -> Found:
     """
-    Resolve a run; where epochs are missing that the other cluster applied, as one that starts in the middle after them.
+    Return what an attempt at a run finds; where epochs are missing that the other cluster applied, at what comes after.
 
     Computes docs/result.md, "Holes".
     """
-    can_have_holes = _can_have_holes(run.configuration, options)
-    return from_holes(run, lambda each: ENGINES[engine](each, out, progress, options), can_have_holes=can_have_holes)
-
-
-def from_holes(run: Run, attempt: Callable[[Run], Found], *, can_have_holes: bool) -> Found:
-    """Return what an attempt at a run finds; where epochs are missing, at what comes after them."""
     while True:
         try:
             return attempt(run)
@@ -306,7 +300,7 @@ def run_reference(
     if options.keep_history is not None:
         message = "the reference engine makes no History; leave --keep-history out, or use another engine"
         raise ConfigurationError(message)
-    return _written(run, in_threads, SettleOptions(out=out, result=options, progress=progress))
+    return _written(settled(run, in_threads, SettleOptions(out=out, result=options, progress=progress)))
 
 
 def _run_columnar(
@@ -331,14 +325,13 @@ def _run_columnar(
         progress=progress,
     )
     try:
-        return _written(run, runner, wanted)
+        return _written(settled(run, runner, wanted))
     finally:
         scratch.delete()
 
 
-def _written(run: Run, runner: Runner, wanted: SettleOptions) -> ResolvedRun:
-    """Return the result of a run, which one of the engines decides, and write it."""
-    found = settled(run, runner, wanted)
+def _written(found: Settled | CareKind) -> ResolvedRun:
+    """Write what one of the engines decided, and return it."""
     assert isinstance(found, Settled)  # the reference engine resolves every run
     found.write()
     return found.resolved

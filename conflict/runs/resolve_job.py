@@ -305,7 +305,7 @@ class SettledHistory:
 
     def last_applied(self) -> dict[Link, int]:
         """Return, per link, the last epoch that was applied."""
-        names, found = list(self.manifest.clusters), (own.foreign_epoch for own in self.applied)
+        names, found = list(self.manifest.clusters), (own.columns["foreign_epoch"] for own in self.applied)
         links = zip(names, reversed(names), strict=True)
         return {link: int(epochs.max()) for link, epochs in zip(links, found, strict=True) if len(epochs)}
 

@@ -32,7 +32,6 @@ from conflict.engine.ledger.model import Stop, StoppedAt
 from conflict.history.timeline import Origin
 from conflict.rules.decision import Cause
 from conflict.rules.stops import ServerStop
-from conflict.rules.table_setup import TableSetup
 from ndb_formats.columnar.kernel import each_read_only, read_only
 from ndb_formats.events.rows_event import Operation
 
@@ -88,7 +87,8 @@ def can_log_stopping(clusters: Sequence[ClusterSetup]) -> bool:
     for logging, applying in ((clusters[0], clusters[1]), (clusters[1], clusters[0])):
         rules = stop_rules(applying)
         all_tables = any(setup.function is not None and setup.function.spec.transactional for setup in logging.setups)
-        logs = np.array([all_tables or _refreshes(setup) for setup in logging.setups], np.bool_) | logging.reflects
+        logs = np.array([all_tables or _refreshes(logging, table) for table in range(len(logging.setups))], np.bool_)
+        logs |= logging.reflects
         if np.any(logs & np.logical_or.reduceat(rules.stopping, rules.first)):
             return True
     return False
@@ -108,8 +108,8 @@ def can_stop_by_rows(clusters: Sequence[ClusterSetup]) -> bool:
     return linked or can_log_stopping(clusters) or any(stop_rules(each).blobs.any() for each in clusters)
 
 
-def _refreshes(setup: TableSetup) -> bool:
-    return setup.function is not None and setup.function.spec.refreshes
+def _refreshes(cluster: ClusterSetup, table: int) -> bool:
+    return any(cluster.setups[table].deployed(role).refreshes for _, role in cluster.roles)
 
 
 def _stopping_rows(bucket: Bucket, applier: int, rules: StopRules) -> Int64:

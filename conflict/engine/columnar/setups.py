@@ -16,7 +16,7 @@ import numpy as np
 from conflict.config.configuration import ClusterConfiguration
 from conflict.config.definitions import AlteredColumn
 from conflict.engine.kernels.arrays import Bool, EpochApplies, Int8, Int16, Int64, Logged, acting
-from conflict.engine.kernels.logged_rows import EventMasks, event_masks, reflects
+from conflict.engine.kernels.logged_rows import EventMasks, event_masks
 from conflict.engine.kernels.records import RULE, Rules
 from conflict.history.grid.key_numbering import SegmentStep
 from conflict.history.restarts import Restarts
@@ -25,7 +25,7 @@ from conflict.history.timeline import DefinitionChange, Position
 from conflict.rules.decision import unwritten_value
 from conflict.rules.functions import Image
 from conflict.rules.replication_table import Role
-from conflict.rules.stops import Misfit, active_function
+from conflict.rules.stops import Misfit
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
 from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import Operation
@@ -87,7 +87,9 @@ class ClusterSetup:
     @property
     def reflects(self) -> Bool:
         """Whether its applier reflects what it applies to each table, in one of its roles. Shape (tables,)."""
-        return np.array([any(reflects(setup, role) for _, role in self.roles) for setup in self.setups], np.bool_)
+        return np.array(
+            [any(setup.deployed(role).reflects for _, role in self.roles) for setup in self.setups], np.bool_
+        )
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -158,17 +160,15 @@ def rules_of(clusters: Sequence[ClusterSetup]) -> Rules:
 
 
 def _fill_rule(rule: np.void, cells: Int8, setup: TableSetup, role: Role, resolve_column: int | None) -> None:
-    """Fill in what an applier does with a table; of a function that is not active, every cell is `Cell.APPLY`."""
-    function = active_function(setup.function, role)
+    """Fill in what an applier does with a table; where no function judges, every cell is `Cell.APPLY`."""
+    deployed = setup.deployed(role)
     rule["unwritten"] = 0 if resolve_column is None else unwritten_value(setup.table.columns[resolve_column])
     rule["whole_rows"] = not setup.format.updated_only
-    if function is None:
-        return
-    rule["gci_bits"], rule["refreshes"] = function.gci_bits, function.spec.refreshes
-    rule["reflects"] = reflects(setup, role)
-    rule["secondary"] = function.spec.uses_role and role is Role.SECONDARY
-    if not rule["secondary"]:  # the secondary follows the primary
-        cells[1:] = [function.spec.cell(operation) for operation in Operation]
+    rule["refreshes"], rule["reflects"] = deployed.refreshes, deployed.reflects
+    rule["secondary"] = deployed.as_secondary
+    if deployed.judge is not None:
+        rule["gci_bits"] = deployed.judge.gci_bits
+        cells[1:] = [deployed.judge.spec.cell(operation) for operation in Operation]
 
 
 def _resolve_column(clusters: Sequence[ClusterSetup], table: int) -> int | None:
@@ -417,7 +417,7 @@ def compares_reflected(run: Run, later_roles: Mapping[str, frozenset[Role]] = Ma
             for table, setups in over_time[cluster.name].items() if peer is not cluster else ():
                 roles = {peer.role, *later_roles.get(peer.name, ())}
                 theirs = over_time[peer.name].get(table, ())
-                reflected = any(reflects(setup, role) for setup in theirs for role in roles)
+                reflected = any(setup.deployed(role).reflects for setup in theirs for role in roles)
                 if reflected and any(_compares_before(setup) for setup in setups):
                     return True
     return False

@@ -127,10 +127,9 @@ class Rules(NamedTuple):
 
     Attributes:
         tables: `RULE`, shape (rows, tables). `unwritten`: the resolve column of a row to which no operation wrote
-            it; `refreshes`: a rejected operation refreshes its row; `secondary`: the role is SECONDARY, and the
-            function uses roles; `reflects`: applied operations are logged for the secondary; `whole_rows`: an update
-            is logged with all columns; `skips`: operations that lack the value to compare are skipped; `drops`: a
-            filter of the applier drops all operations.
+            it; `refreshes`, `secondary`, `reflects`: see `Deployed`; `whole_rows`: an update is logged with all
+            columns; `skips`: operations that lack the value to compare are skipped; `drops`: a filter of the applier
+            drops all operations.
         cells: `Cell` by operation. Shape (rows, tables, operations), int8.
     """
 

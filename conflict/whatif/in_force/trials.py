@@ -48,8 +48,8 @@ class Assignment:
         """Yield rows of ``mysql.ndb_replication`` for the servers of a cluster, with these functions."""
         for row in rows:
             function = self.functions.get(f"{row.db}.{row.table_name}")
-            by_primary = function is not None and function.spec.refreshes and not function.spec.uses_role
-            text = None if function is None or (by_primary and cluster.name != self.primary) else str(function)
+            elsewhere = function is not None and function.spec.on_primary_alone and cluster.name != self.primary
+            text = None if function is None or elsewhere else str(function)
             for server in cluster.servers:
                 if row.server_id in (0, server.server_id):
                     yield attrs.evolve(row, server_id=server.server_id, conflict_fn=text)

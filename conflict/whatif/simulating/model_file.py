@@ -15,7 +15,7 @@ from typing import Any
 
 from conflict.config.text_file import located, parsed_toml, read_text
 from conflict.errors import ConfigurationError
-from conflict.rules.functions import Argument, typed_function
+from conflict.rules.functions import typed_function
 from conflict.rules.replication_table import Role
 from conflict.whatif.simulating.configuration import (
     MOST_COLUMNS,
@@ -320,8 +320,7 @@ def _functions(words: TomlEntries, names: Sequence[str]) -> dict[str, str]:
     if not isinstance(given, str):
         words.refuse("function", "a conflict function, as in NDB$EPOCH()")
     spec = typed_function(given).spec
-    alone = spec.argument is Argument.GCI_BITS and not spec.uses_role
-    return dict.fromkeys([primary] if alone else names, given)
+    return dict.fromkeys([primary] if spec.on_primary_alone else names, given)
 
 
 def _site(
