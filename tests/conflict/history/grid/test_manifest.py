@@ -88,7 +88,7 @@ def test_another_format_is_refused(name: str, content: dict[str, int], found: st
     with pytest.raises(HistoryError) as refusal:
         read(folder)
     assert str(refusal.value) == (
-        f"{tmp_path}: the format of this History is {found}, and this version of ndb-conflict reads format 18; "
+        f"{tmp_path}: the format of this History is {found}, and this version of ndb-conflict reads format 19; "
         "ingest the binlogs again into another folder"
     )
 

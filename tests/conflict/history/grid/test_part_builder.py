@@ -216,9 +216,10 @@ class TestEpochs:
         image = bytes.fromhex("00 02000000 0500000000000000")
         digest = zlib.crc32(b"\x03") << 32 | zlib.crc32(image)
         assert consequences.to_pylist() == [
-            {"identity": identity_of(1, key(1)), "table": 1, "epoch": 5, "group": 0, "effect": 2, "after_digest": 0},
+            {"identity": identity_of(1, key(1)), "table": 1, "epoch": 5, "group": 0, "effect": 2}
+            | {"flags": 0, "after_digest": 0},
             {"identity": identity_of(0, key(2)), "table": 0, "epoch": 5, "group": 3, "effect": 3}
-            | {"after_digest": digest},
+            | {"flags": ConflictFlag.REFRESH, "after_digest": digest},
         ]
 
     def test_nothing(self):
