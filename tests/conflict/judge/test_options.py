@@ -101,17 +101,36 @@ def test_a_role_that_changed_is_a_note(engine: str, tmp_path: Path) -> None:
     assert "Note: The role of B changed" in output
 
 
+SWAPPED = "epoch2/rule_roles_swapped_midway_type7"
+# The epochs after which both appliers were stopped, by the steps of the recording.
+LAST_AS_PRIMARY, LAST_AS_SECONDARY = 2869038153734, 2856153251845
+
+
+def write_swapped(folder: Path, last_as_primary: int = LAST_AS_PRIMARY) -> Path:
+    """Write a run file that says when the roles were swapped."""
+    entry = '[[schedule.role]]\napplier = "{}"\nafter_epoch = {}\nrole = "{}"\n'
+    schedule = entry.format("A", last_as_primary, "SECONDARY") + entry.format("B", LAST_AS_SECONDARY, "PRIMARY")
+    return write_run_file(SWAPPED, folder, schedule)
+
+
 @pytest.mark.parametrize("engine", ["reference", "local"])
 def test_a_schedule_entry_says_when_a_role_changed(engine: str, tmp_path: Path) -> None:
-    """The run then agrees, and there is nothing to notice."""
-    case = "epoch2/rule_roles_swapped_midway_type7"
-    entry = '[[schedule.role]]\napplier = "{}"\nafter_epoch = {}\nrole = "{}"\n'
-    # The epochs after which both appliers were stopped, by the steps of the recording.
-    schedule = entry.format("A", 2869038153734, "SECONDARY") + entry.format("B", 2856153251845, "PRIMARY")
-    run_file = write_run_file(case, tmp_path, schedule)
+    """The run then agrees, there is nothing to notice, and the kernels resolve it."""
+    run_file = write_swapped(tmp_path)
     code, output = invoke("resolve", run_file, "--out", tmp_path / "out", "--engine", engine)
     assert code == 0, output
+    assert "The reference engine resolved this" not in output
+    case = SWAPPED
     counters = json.loads((tmp_path / "out" / "counters.json").read_text("utf-8"))
     expected = json.loads((BUNDLED / case / "expected.json").read_text("utf-8"))
     for side, recorded in expected.items():
         assert {name: counters[side][name] for name in recorded["status_difference"]} == recorded["status_difference"]
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_a_schedule_entry_that_is_wrong_is_noticed(engine: str, tmp_path: Path) -> None:
+    """By the marks of the rows, which another role would not have left."""
+    run_file = write_swapped(tmp_path, 1)
+    code, output = invoke("resolve", run_file, "--out", tmp_path / "out", "--engine", engine)
+    assert code == 1
+    assert "as reflected" in output, output
