@@ -19,6 +19,7 @@ from conflict.explaining.events import EventKind
 from conflict.explaining.outcomes import Applied, DecidedOperation, OpenDecision
 from conflict.explaining.row_changes import ChangeInLog, RowLog, WantedRow
 from conflict.rules.decision import Verdict
+from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 
@@ -47,13 +48,14 @@ class StoryFacts:
         decided: The outcomes of the operations.
         server_ids: Server id of each cluster.
         sources: Per cluster, those that it replicates from.
-        hears: Clusters that judge by epoch, for which it matters what has come back.
+        by_epoch: Clusters that judge by epoch, for which it matters what has come back.
         told_of: The rows of the story, each with its key as text.
         open: What else the decisions can be that the binlogs leave open.
         filtered: Per cluster and source, the tables whose changes its applier drops.
         skipped: The epochs that appliers never applied, although they applied later ones: applier, source and epoch.
         again: Why an epoch was applied again, by applier, source, its epoch and own epoch of the applier.
         tables: Definitions, by ``database.table``.
+        starts: The first own epoch of each cluster whose log starts in the middle: rows are not followed before.
     """
 
     logs: Mapping[str, RowLog]
@@ -61,13 +63,14 @@ class StoryFacts:
     decided: Sequence[DecidedOperation]
     server_ids: Mapping[str, int]
     sources: Mapping[str, Sequence[str]]
-    hears: frozenset[str] = frozenset()
+    by_epoch: frozenset[str] = frozenset()
     told_of: Mapping[WantedRow, str] = MappingProxyType({})
     open: Mapping[OpenDecision, tuple[str, ...]] = attrs.field(factory=dict)
     filtered: Mapping[str, Mapping[str, frozenset[str]]] = attrs.field(factory=dict)
     skipped: frozenset[tuple[str, str, int]] = frozenset()
     again: Mapping[tuple[str, str, int, int], str] = attrs.field(factory=dict)
     tables: Mapping[str, Table] = attrs.field(factory=dict)
+    starts: Mapping[str, int] = attrs.field(factory=dict)
 
     def came_again(self, draft: EventDraft) -> str:
         """Return as the end of a sentence that the epoch of an operation was applied before; else nothing."""
@@ -88,12 +91,14 @@ class StoryFacts:
         return f"{applier} had not applied epoch {epoch} of {source} when the logs end"
 
     @cached_property
-    def applied_as(self) -> Mapping[tuple[str, str, int], Sequence[Applied]]:
-        """Per applier, source and epoch of the source: when it was applied, in order."""
-        found: dict[tuple[str, str, int], list[Applied]] = {}
-        for applier, epochs in self.applied.items():
-            for each in epochs:
-                found.setdefault((applier, each.source, each.source_epoch), []).append(each)
+    def applied_as(self) -> Mapping[tuple[str, str, int], Sequence[tuple[Applied, int]]]:
+        """Per applier, source and its epoch: when it was applied, in order, and what had come back until then."""
+        found: dict[tuple[str, str, int], list[tuple[Applied, int]]] = {}
+        for applier in self.applied:
+            before = 0
+            for each, back in self.came_back(applier):
+                found.setdefault((applier, each.source, each.source_epoch), []).append((each, before))
+                before = back
         return found
 
     def came_back(self, name: str) -> Iterator[tuple[Applied, int]]:
@@ -125,7 +130,9 @@ class EventDraft:
         statement: The statement, for one that changes the definition of the table.
         told_of: The row that a statement is told of.
         told_key: Its key as text.
-        why_not: Why the applier did not come to the operation, as a sentence without a full stop.
+        why_not: Why the applier did not apply the operation, as a sentence without a full stop.
+        came_back: Of a decision, the highest own epoch of the cluster that had come back; 0 if none is known.
+        setup: How the cluster sets up the table, once the event is carried out.
     """
 
     kind: EventKind
@@ -143,6 +150,8 @@ class EventDraft:
     told_of: WantedRow | None = None
     told_key: str = ""
     why_not: str = ""
+    came_back: int = 0
+    setup: TableSetup | None = None
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -164,6 +173,12 @@ class EventDraft:
         return Verdict.APPLIED if self.decided is None else self.decided.decision.verdict
 
     @property
+    def writes(self) -> bool:
+        """Whether it writes its row."""
+        made = self.kind in (EventKind.COMMITTED, EventKind.LOGGED) or self.verdict is Verdict.APPLIED
+        return made and self.change is not None
+
+    @property
     def row(self) -> WantedRow:
         """The row."""
         if self.told_of is not None:
@@ -182,13 +197,13 @@ class EventDraft:
 
 def drafts_of(facts: StoryFacts) -> list[EventDraft]:
     """Return the events in an order of causes."""
-    committed = [_committed(change) for log in facts.logs.values() for change in log.changes if change.own]
-    logged = {name: [change for change in log.changes if not change.own] for name, log in facts.logs.items()}
+    logged = [_logged(change) for log in facts.logs.values() for change in log.changes]
+    committed = [each for each in logged if each.kind is EventKind.COMMITTED]
+    effects = [each for each in logged if each.kind is not EventKind.COMMITTED]
     outcomes: _Outcomes = {}
     for each in facts.decided:
         place = each.applier, each["source"], each["source_epoch"], each["epoch"], each.row
         outcomes.setdefault(place, []).append(each)
-    effects = [_effect(change) for own in logged.values() for change in own]
     judged = [each for draft in (*committed, *effects) for each in _judged(draft, facts, outcomes)]
     judged += [_without_log(each) for left in outcomes.values() for each in left]
     judged.sort(key=lambda each: each.order)
@@ -206,7 +221,7 @@ def drafts_of(facts: StoryFacts) -> list[EventDraft]:
     drafts += [each for row in facts.told_of if drafts for each in _defined(facts, row)]  # else there is no story
     for number, draft in enumerate(drafts):
         draft.sequence = number
-    drafts += [each for name in sorted(facts.hears) for each in _heard(name, facts, drafts)]
+    drafts += [each for name in sorted(facts.by_epoch) for each in _heard(name, facts, drafts)]
     return _in_order_of_causes(drafts, facts.logs)
 
 
@@ -233,14 +248,9 @@ def _text(draft: EventDraft) -> str:
     return "" if draft.statement is None else draft.statement.text
 
 
-def _committed(change: ChangeInLog) -> EventDraft:
-    return EventDraft(
-        EventKind.COMMITTED, change.cluster, change.epoch, change.group, change.cluster, change.epoch, change
-    )
-
-
-def _effect(change: ChangeInLog) -> EventDraft:
+def _logged(change: ChangeInLog) -> EventDraft:
     kind = EventKind.REFRESHED if change.refresh else EventKind.LOGGED
+    kind = EventKind.COMMITTED if change.own else kind
     return EventDraft(kind, change.cluster, change.epoch, change.group, change.cluster, change.epoch, change)
 
 
@@ -257,7 +267,7 @@ def _judged(cause: EventDraft, facts: StoryFacts, outcomes: _Outcomes) -> Iterat
             continue
         dropped = facts.drops(applier, cause.cluster, change.table)
         applies = () if dropped else facts.applied_as.get((applier, cause.cluster, cause.epoch), ())
-        for apply in applies:
+        for apply, back in applies:
             place = applier, cause.cluster, cause.epoch, apply.epoch, change.row
             left = outcomes.get(place, [])
             operations = _operations(change, facts)
@@ -278,6 +288,7 @@ def _judged(cause: EventDraft, facts: StoryFacts, outcomes: _Outcomes) -> Iterat
                     operation,
                     found,
                     cause=cause,
+                    came_back=back,
                 )
         if not applies and (change.own or change.logged.flags):
             why = facts.why_not(applier, cause.cluster, cause.epoch, change.table)

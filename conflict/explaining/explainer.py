@@ -36,7 +36,7 @@ from conflict.explaining.outcomes import (
     open_decisions,
     unlogged_changes,
 )
-from conflict.explaining.replaying import ReplayedStory, judges
+from conflict.explaining.replaying import StoryRows, judges
 from conflict.explaining.row_changes import RowLog, WantedChanges, WantedRow, read_logs
 from conflict.explaining.row_ends import differing_rows, end_of
 from conflict.explaining.short_story import answer_of, parting_of
@@ -256,7 +256,7 @@ class Explainer:
         self._take(logs)
         its = (pads.field("transaction_id") == pa.scalar(number, pa.uint64())) & (pads.field("source") == source)
         outcomes = decided(self._outcomes(its | of_rows(with_key)))
-        facts = attrs.evolve(self._facts(logs, outcomes, hears=frozenset()), open=self._open(with_key))
+        facts = attrs.evolve(self._facts(logs, outcomes, by_epoch=frozenset()), open=self._open(with_key))
         told = self._tell(drafts_of(facts), facts)
         its_events = {each.number for each in told.events if (each.source, each.transaction_id) == (source, number)}
         if not its_events:
@@ -320,8 +320,10 @@ class Explainer:
     ) -> Story:
         table, identity = row
         key = self.key_of(table)
-        hears = frozenset(name for name in logs if self._by_epoch(name, table))
-        facts = attrs.evolve(self._facts(logs, outcomes, hears), told_of={row: key.text(identity)}, open=open_decisions)
+        by_epoch = frozenset(name for name in logs if self._by_epoch(name, table))
+        facts = attrs.evolve(
+            self._facts(logs, outcomes, by_epoch), told_of={row: key.text(identity)}, open=open_decisions
+        )
         drafts = drafts_of(facts)
         told = self._tell(drafts, facts)
         ends = {name: end_of(self.result, name, row, key) for name in self.result.clusters}
@@ -364,7 +366,7 @@ class Explainer:
         return read_outcomes(self.result.folder, self.result.clusters, chosen)
 
     def _facts(
-        self, logs: Mapping[str, RowLog], outcomes: Iterable[DecidedOperation], hears: frozenset[str]
+        self, logs: Mapping[str, RowLog], outcomes: Iterable[DecidedOperation], by_epoch: frozenset[str]
     ) -> StoryFacts:
         kept = {
             name: attrs.evolve(log, changes=[each for each in log.changes if each.epoch >= self._starts.get(name, 0)])
@@ -380,16 +382,18 @@ class Explainer:
             tuple(outcomes),
             self.run.links.server_ids,
             sources,
-            hears,
+            by_epoch,
             filtered={each.name: self.run.filtered(each) for each in self.run.clusters},
             skipped=frozenset(skipped),
             again=applied_again(self.result),
-            tables={table.full_name: table for table in self.run.data_schema.tables},
+            tables=self.tables,
+            starts=self._starts,
         )
 
     def _tell(self, drafts: Sequence[EventDraft], facts: StoryFacts) -> StorySoFar:
-        replayed = ReplayedStory.of(self.run, facts, self._starts)
-        return tell(drafts, facts, replayed, reason=self._reasons.reason, names=self.file_names)
+        roles = {each.name: each.role for each in self.run.clusters}
+        rows = StoryRows.of(facts, self.run.setups.at_start, roles)
+        return tell(drafts, facts, rows, reason=self._reasons.reason, names=self.file_names)
 
     def _take(self, logs: Mapping[str, RowLog]) -> None:
         """Take from binlogs that were read when functions change."""

@@ -8,7 +8,7 @@ from conflict.engine.ledger.layout import OUTCOMES
 from conflict.explaining.drafts import StoryFacts, drafts_of
 from conflict.explaining.events import EventKind, StoryEvent
 from conflict.explaining.outcomes import Applied, DecidedOperation
-from conflict.explaining.replaying import ReplayedStory
+from conflict.explaining.replaying import StoryRows
 from conflict.explaining.row_changes import ChangeInLog, RowLog
 from conflict.explaining.short_story import answer_of, parting_of
 from conflict.explaining.story import StoryEnd
@@ -75,7 +75,7 @@ def told(facts: StoryFacts, function: str | None) -> StorySoFar:
     return tell(
         drafts_of(facts),
         facts,
-        ReplayedStory.of_setups(setups(function), facts, {}, {}),
+        StoryRows.of(facts, setups(function)),
     )
 
 
@@ -189,9 +189,9 @@ def test_the_first_change_of_a_row_that_is_older_than_the_log(
         [],
         {"A": 1, "B": 2},
         {"A": ("B",), "B": ("A",)},
+        starts={"A": 10, "B": 10},
     )
-    replayed = ReplayedStory.of_setups(setups("NDB$EPOCH()"), facts, {"A": 10, "B": 10}, {})
-    assert tell(drafts_of(facts), facts, replayed).made == made
+    assert told(facts, "NDB$EPOCH()").made == made
 
 
 def test_a_late_write_makes_a_deleted_row_again() -> None:
