@@ -11,11 +11,10 @@ from typing import Any
 import attrs
 import pyarrow as pa
 import pytest
-from conflict.reporting.kinds import resolve as kinds_resolve
-from conflict.reporting.kinds import sweep as kinds_sweep
 
 from conflict.cli.refusals import ExitCode
 from conflict.errors import ConfigurationError
+from conflict.reporting import resolve_part
 from conflict.reporting.html.overview import overview
 from conflict.reporting.html.page import page_of
 from conflict.reporting.joining import joined
@@ -25,6 +24,7 @@ from conflict.results.result import read_result
 from conflict.telling.part import FunctionFigures, Part, Topic
 from conflict.telling.value import Chart, Form, Table, Telling, shown
 from conflict.whatif.comparing.part import compare_part
+from conflict.whatif.sweeping import telling as sweep_telling
 from tests.conflict.cli.commands import invoke
 from tests.conflict.reporting.pages import Page
 
@@ -348,8 +348,8 @@ def test_what_is_cut_says_where_the_rest_is(
     results: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of how many rows or lines the first ones are shown, and the command or the file that has all of them."""
-    monkeypatch.setattr(kinds_resolve, "_MOST_ROWS", 2)
-    monkeypatch.setattr(kinds_sweep, "_MOST_LINES", 1)
+    monkeypatch.setattr(resolve_part, "_MOST_ROWS", 2)
+    monkeypatch.setattr(sweep_telling, "_MOST_LINES", 1)
     cut, lost = [table for table in part_of(results["resolve"]).telling.tables if table.note]
     assert (len(cut.rows), "4 rows more" in cut.note) == (2, True)
     command = shlex.split(cut.note.partition("ndb-conflict ")[2])
