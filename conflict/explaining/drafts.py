@@ -208,16 +208,12 @@ def drafts_of(facts: StoryFacts) -> list[EventDraft]:
     judged += [_without_log(each) for left in outcomes.values() for each in left]
     judged.sort(key=lambda each: each.order)
     here: dict[tuple[str, int, WantedRow], list[EventDraft]] = {}
-    followers: dict[int, list[EventDraft]] = {}
     for draft in judged:
         here.setdefault((draft.cluster, draft.epoch, draft.row), []).append(draft)
-        followers.setdefault(id(draft.cause), []).append(draft)
-    shown = []
-    for effect in effects:
-        found = here.get((effect.cluster, effect.epoch, effect.row), [])
-        if not _joined(effect, found, followers.get(id(effect), [])):
-            shown.append(effect)
-    drafts = [*committed, *judged, *shown]
+    logs_of = {id(each): _logged_for(each, here.get((each.cluster, each.epoch, each.row), [])) for each in effects}
+    for draft in judged:  # what the other cluster decided on a reflected operation follows from that one
+        draft.cause = logs_of.get(id(draft.cause)) or draft.cause
+    drafts = [*committed, *judged, *(each for each in effects if logs_of[id(each)] is None)]
     drafts += [each for row in facts.told_of if drafts for each in _defined(facts, row)]  # else there is no story
     for number, draft in enumerate(drafts):
         draft.sequence = number
@@ -322,29 +318,24 @@ def _without_log(outcome: DecidedOperation) -> EventDraft:
     )
 
 
-def _joined(effect: EventDraft, here: Sequence[EventDraft], followers: Sequence[EventDraft]) -> bool:
+def _logged_for(effect: EventDraft, here: Sequence[EventDraft]) -> EventDraft | None:
     """
-    Return whether what an applier logged belongs to a decision, and note it there; a refresh stays an event.
+    Return the decision for which an applier logged something, and note it there; a refresh stays an event.
 
     Args:
         effect: What it logged.
         here: The decisions on the row in the epoch in which it logged that.
-        followers: What other clusters decided on it.
     """
-    change = effect.change
-    assert change is not None
+    verdict = Verdict.REJECTED if effect.kind is EventKind.REFRESHED else Verdict.APPLIED
     mine = [each for each in here if each.group == effect.group] or here
-    if change.refresh:
-        rejected = [each for each in mine if each.verdict is Verdict.REJECTED]
-        effect.cause = rejected[0] if rejected else None
-        return False
-    applied = [each for each in mine if each.verdict is Verdict.APPLIED]
-    if not applied:
-        return False
-    applied[-1].logged = change
-    for each in followers:  # what the other cluster decided on a reflected operation follows from that one
-        each.cause = applied[-1]
-    return True
+    found = [each for each in mine if each.verdict is verdict]
+    if effect.kind is EventKind.REFRESHED:
+        effect.cause = found[0] if found else None
+        return None
+    if not found:
+        return None
+    found[-1].logged = effect.change
+    return found[-1]
 
 
 def _heard(name: str, facts: StoryFacts, drafts: Sequence[EventDraft]) -> Iterator[EventDraft]:
