@@ -42,7 +42,7 @@ class EventEntries:
             events: The events.
             brief: Whether it does not matter what follows from each.
         """
-        followers = self._followers()
+        followers = _followers(events)
         for before, event in zip((None, *events), events, strict=False):
             left = 0 if before is None else event.number - before.number - 1
             if left and self.of_row:
@@ -52,14 +52,6 @@ class EventEntries:
             lines = tuple(self._details(event, None if brief else followers.get(event.number, ())))
             title = f"{mark}{event.number} {time}{event.cluster}"
             yield Entry(title, _headline(event), lines, _TONES.get(event.verdict or ""))
-
-    def _followers(self) -> dict[int, list[int]]:
-        """Return, by number of an event, those that follow from it."""
-        found: dict[int, list[int]] = {}
-        for event in self.events:
-            if event.cause_number is not None:
-                found.setdefault(event.cause_number, []).append(event.number)
-        return found
 
     def _details(self, event: StoryEvent, followers: Sequence[int] | None) -> Iterator[str]:
         """Yield the lines below the headline of an event; fewer if it does not matter what follows from it (None)."""
@@ -104,6 +96,15 @@ class EventEntries:
             return ""
         start = next((each.time for each in self.events if each.number == event.cause_number), None)
         return "" if start is None else f"{(event.time - start).total_seconds():.3f} s after {event.source}'s commit"
+
+
+def _followers(events: Sequence[StoryEvent]) -> dict[int, list[int]]:
+    """Return, by number of an event, those of some events that follow from it."""
+    found: dict[int, list[int]] = {}
+    for event in events:
+        if event.cause_number is not None:
+            found.setdefault(event.cause_number, []).append(event.number)
+    return found
 
 
 def _headline(event: StoryEvent) -> str:
