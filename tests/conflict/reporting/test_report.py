@@ -14,7 +14,6 @@ import pytest
 
 from conflict.cli.refusals import ExitCode
 from conflict.errors import ConfigurationError
-from conflict.reporting import resolve_part
 from conflict.reporting.html.overview import overview
 from conflict.reporting.html.page import page_of
 from conflict.reporting.joining import joined
@@ -24,7 +23,6 @@ from conflict.results.result import read_result
 from conflict.telling.part import FunctionFigures, Part, Topic
 from conflict.telling.value import Chart, Form, Table, Telling, shown
 from conflict.whatif.comparing.part import compare_part
-from conflict.whatif.sweeping import telling as sweep_telling
 from tests.conflict.cli.commands import invoke
 from tests.conflict.reporting.pages import Page
 
@@ -348,8 +346,8 @@ def test_what_is_cut_says_where_the_rest_is(
     results: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of how many rows or lines the first ones are shown, and the command or the file that has all of them."""
-    monkeypatch.setattr(resolve_part, "_MOST_ROWS", 2)
-    monkeypatch.setattr(sweep_telling, "_MOST_LINES", 1)
+    monkeypatch.setattr("conflict.reporting.resolve_part._MOST_ROWS", 2)
+    monkeypatch.setattr("conflict.whatif.sweeping.telling._MOST_LINES", 1)
     cut, lost = [table for table in part_of(results["resolve"]).telling.tables if table.note]
     assert (len(cut.rows), "4 rows more" in cut.note) == (2, True)
     command = shlex.split(cut.note.partition("ndb-conflict ")[2])
@@ -378,7 +376,7 @@ def test_a_sweep_that_was_stopped_is_refused(tmp_path: Path) -> None:
     (tmp_path / "sweep" / "runs").mkdir(parents=True)
     code, output = invoke("report", tmp_path / "sweep", "--out", tmp_path / "r.html")
     assert code == ExitCode.REFUSED
-    assert "holds a sweep that did not come to its end; give its command again, which goes on" in output
+    assert "holds an unfinished sweep; run the same command again to continue it" in output
 
 
 def test_what_is_not_known_is_said(results: dict[str, Path]) -> None:
