@@ -34,7 +34,7 @@ from conflict.explaining.events import EVENTS
 from conflict.history.epochs import EpochReader
 from conflict.history.grid import schemas as grid
 from conflict.history.grid.epoch_files import EPOCHS
-from conflict.operating.repairing.lost_changes import LOST
+from conflict.operating.repairing.reading_lost import LOST
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.cutovers import REPEATED
 from conflict.rules.counters import COUNTERS

@@ -16,7 +16,7 @@ import attrs
 from conflict.config.definitions import DefinitionStep
 from conflict.engine.reference.spelling import operations_of
 from conflict.explaining.events import EventKind
-from conflict.explaining.outcomes import Applied, DecidedOperation, OpenDecision
+from conflict.explaining.outcomes import Applied, OpenDecision, RecordedOutcome
 from conflict.explaining.row_changes import ChangeInLog, RowLog, WantedRow
 from conflict.rules.decision import Verdict
 from conflict.rules.table_setup import TableSetup
@@ -60,7 +60,7 @@ class StoryFacts:
 
     logs: Mapping[str, RowLog]
     applied: Mapping[str, Sequence[Applied]]
-    decided: Sequence[DecidedOperation]
+    decided: Sequence[RecordedOutcome]
     server_ids: Mapping[str, int]
     sources: Mapping[str, Sequence[str]]
     by_epoch: frozenset[str] = frozenset()
@@ -142,7 +142,7 @@ class EventDraft:
     source: str
     source_epoch: int
     change: ChangeInLog | None = None
-    decided: DecidedOperation | None = None
+    decided: RecordedOutcome | None = None
     logged: ChangeInLog | None = None
     cause: EventDraft | None = None
     sequence: int = 0
@@ -251,7 +251,7 @@ def _logged(change: ChangeInLog) -> EventDraft:
 
 
 # By applier, source and its epoch, own epoch, and row: those that no operation has taken yet.
-_Outcomes = dict[tuple[str, str, int, int, WantedRow], list[DecidedOperation]]
+_Outcomes = dict[tuple[str, str, int, int, WantedRow], list[RecordedOutcome]]
 
 
 def _judged(cause: EventDraft, facts: StoryFacts, outcomes: _Outcomes) -> Iterator[EventDraft]:
@@ -299,14 +299,14 @@ def _operations(change: ChangeInLog, facts: StoryFacts) -> list[ChangeInLog]:
     return [change] if len(found) == 1 else [attrs.evolve(change, logged=each) for each in found]
 
 
-def _is_of(outcome: DecidedOperation, change: ChangeInLog) -> bool:
+def _is_of(outcome: RecordedOutcome, change: ChangeInLog) -> bool:
     """Whether an outcome of an epoch and a row is that of an operation."""
     if change.own:
         return change.place.is_same(outcome.place)
     return outcome["ordinal"] < 0 and bool(outcome["refresh"]) == change.refresh
 
 
-def _without_log(outcome: DecidedOperation) -> EventDraft:
+def _without_log(outcome: RecordedOutcome) -> EventDraft:
     return EventDraft(
         EventKind.JUDGED,
         outcome.applier,

@@ -14,8 +14,8 @@ from conflict.explaining.asked import table_named
 from conflict.explaining.drafts import StoryFacts
 from conflict.explaining.outcomes import (
     Applied,
-    DecidedOperation,
     OpenDecision,
+    RecordedOutcome,
     applied_again,
     applied_epochs,
     open_decisions,
@@ -118,7 +118,7 @@ class ExplainedRun:
         setup = self.run.setups.at_start.get(cluster, {}).get(table)
         return None if setup is None else setup.exceptions
 
-    def facts(self, logs: Mapping[str, RowLog], outcomes: Iterable[DecidedOperation]) -> StoryFacts:
+    def facts(self, logs: Mapping[str, RowLog], outcomes: Iterable[RecordedOutcome]) -> StoryFacts:
         """Return what is known of the operations of a story, from what the binlogs hold of it and its outcomes."""
         kept = {
             name: attrs.evolve(log, changes=[each for each in log.changes if each.epoch >= self.starts.get(name, 0)])
@@ -141,7 +141,7 @@ class ExplainedRun:
             starts=self.starts,
         )
 
-    def notes(self, logs: Mapping[str, RowLog], outcomes: Iterable[DecidedOperation]) -> tuple[str, ...]:
+    def notes(self, logs: Mapping[str, RowLog], outcomes: Iterable[RecordedOutcome]) -> tuple[str, ...]:
         """Return what else is to be said of a story: where binlogs end early, and appliers stopped."""
         document = self.result.run
         notes = [

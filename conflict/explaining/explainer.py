@@ -15,17 +15,17 @@ from conflict.config.arguments import StageProgress, no_progress
 from conflict.engine.ledger.layout import OUTCOME_PLACE
 from conflict.errors import HistoryError
 from conflict.explaining.asked import EXCEPTIONS_KEY, exceptions_row, source_of, transaction_asked
+from conflict.explaining.carried_out import StoryRows, judges
 from conflict.explaining.drafts import EventDraft, StoryFacts, drafts_of
 from conflict.explaining.explained_run import ExplainedRun
 from conflict.explaining.keys_asked import GivenKey, identity_asked, key_as_given
-from conflict.explaining.outcomes import DecidedOperation, decided, of_rows, unlogged_changes
-from conflict.explaining.replaying import StoryRows, judges
+from conflict.explaining.outcomes import RecordedOutcome, decided, of_rows, unlogged_changes
 from conflict.explaining.row_changes import RowLog, WantedChanges, WantedRow, read_logs
 from conflict.explaining.row_ends import differing_rows, end_of
 from conflict.explaining.short_story import answer_of, parting_of
 from conflict.explaining.statements import FunctionsOverTime
 from conflict.explaining.story import Story
-from conflict.explaining.telling import StorySoFar, tell
+from conflict.explaining.story_so_far import StorySoFar, tell
 from conflict.explaining.transactions_in_conflict import ConflictReasons
 from conflict.results.conflicts import read_outcomes
 from conflict.results.result import Result
@@ -175,7 +175,7 @@ class Explainer(ExplainedRun):
             key_columns=self.key_columns,
         )
 
-    def rows(self, rows: Sequence[WantedRow], marked: DecidedOperation | None = None) -> list[Story]:
+    def rows(self, rows: Sequence[WantedRow], marked: RecordedOutcome | None = None) -> list[Story]:
         """
         Return the stories of some rows; the binlogs are read once for all of them.
 
@@ -185,7 +185,7 @@ class Explainer(ExplainedRun):
         """
         logs = read_logs(self.run, WantedChanges(frozenset(rows)), self.progress)
         reasons = self._reasons(logs)
-        outcomes: dict[WantedRow, list[DecidedOperation]] = {}
+        outcomes: dict[WantedRow, list[RecordedOutcome]] = {}
         for each in decided(self._outcomes(of_rows(rows))):
             outcomes.setdefault(each.row, []).append(each)
         facts = attrs.evolve(self.facts(logs, ()), open=self.open_decisions(rows))
@@ -198,7 +198,7 @@ class Explainer(ExplainedRun):
         return found
 
     def _story(
-        self, row: WantedRow, facts: StoryFacts, reasons: ConflictReasons, marked: DecidedOperation | None
+        self, row: WantedRow, facts: StoryFacts, reasons: ConflictReasons, marked: RecordedOutcome | None
     ) -> Story:
         """Return the story of a row from the facts of its operations."""
         table, identity = row

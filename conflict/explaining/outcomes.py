@@ -36,7 +36,7 @@ class Applied:
 
 
 @attrs.frozen
-class DecidedOperation:
+class RecordedOutcome:
     """
     What an applier decided on one operation; the attributes are the columns of `OUTCOMES`.
 
@@ -136,9 +136,9 @@ def open_decisions(
     return found
 
 
-def decided(outcomes: pa.Table) -> list[DecidedOperation]:
+def decided(outcomes: pa.Table) -> list[RecordedOutcome]:
     """Return outcomes in the order in which they were decided."""
-    rows = [DecidedOperation(row["applier"], row) for row in outcomes.to_pylist()]
+    rows = [RecordedOutcome(row["applier"], row) for row in outcomes.to_pylist()]
     return sorted(rows, key=lambda each: (each.applier, each["epoch"], each["source_epoch"], each["group"]))
 
 

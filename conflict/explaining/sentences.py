@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conflict.engine.inference.rows import is_dated
+from conflict.explaining.carried_out import CarriedOut, judges
 from conflict.explaining.drafts import EventDraft
 from conflict.explaining.events import Winner, place_words, verb
-from conflict.explaining.outcomes import DecidedOperation
-from conflict.explaining.replaying import CarriedOut, judges
+from conflict.explaining.outcomes import RecordedOutcome
 from conflict.rules.decision import (
     APPLIED,
     NOTHING_TOLD,
@@ -33,7 +33,7 @@ def winner_words(winner: Winner, names: Mapping[str, str]) -> str:
     return f"the {what} of {winner.cluster} in its epoch {winner.epoch}{where}"
 
 
-def decided_sentence(outcome: DecidedOperation, function: ConflictFunction | None) -> str:
+def decided_sentence(outcome: RecordedOutcome, function: ConflictFunction | None) -> str:
     """Return what an applier decided on an operation that was not simply applied, and why."""
     decision, own = outcome.decision, outcome.own_decision
     said = explain(decision, operation_word(outcome.operation), _compared_by(outcome, function))
@@ -42,13 +42,13 @@ def decided_sentence(outcome: DecidedOperation, function: ConflictFunction | Non
     return said + _asked(decision, outcome.operation, function)
 
 
-def own_reason(outcome: DecidedOperation, function: ConflictFunction | None) -> str:
+def own_reason(outcome: RecordedOutcome, function: ConflictFunction | None) -> str:
     """Return why an operation is in conflict itself, whatever becomes of its transaction."""
     own = outcome.own_decision or outcome.decision
     return reason_words(own, _compared_by(outcome, function)) + _asked(own, outcome.operation, function)
 
 
-def _compared_by(outcome: DecidedOperation, function: ConflictFunction | None) -> Compared:
+def _compared_by(outcome: RecordedOutcome, function: ConflictFunction | None) -> Compared:
     if function is None:
         return NOTHING_TOLD
     refreshed = function.spec.refreshes and bool(outcome["winner_refresh"])
@@ -105,7 +105,7 @@ def applied_sentence(draft: EventDraft, done: CarriedOut) -> str:
     return f"{said}: {compared}" if compared else said
 
 
-def lost_words(outcome: DecidedOperation, here: str, source: str) -> str:
+def lost_words(outcome: RecordedOutcome, here: str, source: str) -> str:
     """Return the rule by which an operation lost that was judged by epoch; empty if it was judged otherwise."""
     told = outcome.own_decision or outcome.decision
     if told.cause is not Cause.ROW_IN_CONFLICT or told.stored is None:

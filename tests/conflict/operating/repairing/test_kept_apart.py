@@ -9,8 +9,8 @@ import conflict
 from conflict.config.run_file import RunFile
 from conflict.judge.case import ConflictCase
 from conflict.operating.repairing.ended_run import EndedRun, ended_as
-from conflict.operating.repairing.lost_changes import LOST
 from conflict.operating.repairing.planning import Wanted, planned
+from conflict.operating.repairing.reading_lost import LOST
 from conflict.operating.repairing.winners import Rule
 from conflict.runs.run_inputs import run_of
 from tests.conflict.operating.repairing.ended_texts import ended_text, row

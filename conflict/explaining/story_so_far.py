@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
+from conflict.explaining.carried_out import CarriedOut, StoryRows
 from conflict.explaining.drafts import EventDraft, StoryFacts
 from conflict.explaining.events import EventKind, LogPlace, StoryEvent, Winner, moment_of, verb
-from conflict.explaining.outcomes import DecidedOperation
-from conflict.explaining.replaying import CarriedOut, StoryRows
+from conflict.explaining.outcomes import RecordedOutcome
 from conflict.explaining.row_changes import WantedRow, values_of
 from conflict.explaining.sentences import (
     applied_sentence,
@@ -65,7 +65,7 @@ def tell(
     facts: StoryFacts,
     rows: StoryRows,
     *,
-    reason: Callable[[DecidedOperation], str] = lambda outcome: "",
+    reason: Callable[[RecordedOutcome], str] = lambda outcome: "",
     names: Mapping[str, str] = _NO_NAMES,
 ) -> StorySoFar:
     """
@@ -174,7 +174,7 @@ def _number_at(winner: Winner, row: WantedRow, told: StorySoFar) -> int | None:
     return None
 
 
-def _sentence(draft: EventDraft, done: CarriedOut, reason: Callable[[DecidedOperation], str]) -> str:
+def _sentence(draft: EventDraft, done: CarriedOut, reason: Callable[[RecordedOutcome], str]) -> str:
     change, outcome, cluster = draft.change, draft.decided, draft.cluster
     if draft.statement is not None:
         return statement_sentence(draft.statement, draft.row[0])
