@@ -333,6 +333,21 @@ def test_a_value_that_wins_and_one_that_does_not() -> None:
     )
 
 
+@pytest.mark.parametrize(("brought", "verdict", "left"), [(4, "APPLIED", 4), (9, "REJECTED", 5)])
+def test_a_row_is_as_the_result_says(brought: int, verdict: str, left: int) -> None:
+    """Nothing is judged again: what decided may be rows that are not in the story. A's row had 5."""
+    theirs = [change("B", 14, "UPDATE_ROW", {"k": 1, "x": brought})]
+    facts = StoryFacts(
+        {"A": log("A", [change("A", 10, "WRITE_ROW", {"k": 1, "x": 5})], {}), "B": log("B", theirs, {})},
+        {"A": [Applied("B", 14, 16, 0)], "B": []},
+        [] if verdict == "APPLIED" else [rejection(14, 16, "UPDATE_ROW", "ROW_IN_CONFLICT", incoming=9, stored=9)],
+        {"A": 1, "B": 2},
+        {"A": ("B",), "B": ()},
+    )
+    (judged,) = (event for event in told(facts, "NDB$MAX(x)").events if event.kind is EventKind.JUDGED)
+    assert (judged.verdict, judged.row) == (verdict, {"k": 1, "x": left})
+
+
 def test_dependencies() -> None:
     """Transaction 2 shares a row with 1, and 3 with 2; 1 alone is in conflict itself, 4 has nothing to do with them."""
 
