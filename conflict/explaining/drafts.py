@@ -15,7 +15,7 @@ import attrs
 
 from conflict.config.definitions import DefinitionStep
 from conflict.engine.reference.spelling import operations_of
-from conflict.explaining.events import EventKind
+from conflict.explaining.events import EventKind, is_same_place
 from conflict.explaining.outcomes import Applied, OpenDecision, RecordedOutcome
 from conflict.explaining.row_changes import ChangeInLog, RowLog, WantedRow
 from conflict.rules.decision import Verdict
@@ -302,7 +302,7 @@ def _operations(change: ChangeInLog, facts: StoryFacts) -> list[ChangeInLog]:
 def _is_of(outcome: RecordedOutcome, change: ChangeInLog) -> bool:
     """Whether an outcome of an epoch and a row is that of an operation."""
     if change.own:
-        return change.place.is_same(outcome.place)
+        return is_same_place(change.place, outcome.place)
     return outcome["ordinal"] < 0 and bool(outcome["refresh"]) == change.refresh
 
 

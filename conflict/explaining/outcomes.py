@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from conflict.engine.ledger.layout import UNDECIDED, UNLOGGED, unlogged_path
-from conflict.explaining.events import LogPlace, Winner
+from conflict.explaining.events import Winner
 from conflict.explaining.row_changes import WantedRow
 from conflict.history.grid.schemas import PLACE
+from conflict.history.timeline import Origin
 from conflict.history.unlogged import UnloggedKind
 from conflict.results.result import Result
 from conflict.rules.decision import Cause, Decision, Verdict, decision_of
@@ -81,16 +82,16 @@ class RecordedOutcome:
         return Operation[self["operation"]]
 
     @property
-    def place(self) -> LogPlace | None:
+    def place(self) -> Origin | None:
         """Where the operation stands in a binlog; None for what an applier logged."""
-        return None if self["file"] is None else LogPlace(*(self[name] for name in PLACE))
+        return None if self["file"] is None else Origin(*(self[name] for name in PLACE))
 
     @property
     def winner(self) -> Winner | None:
         """The operation that won."""
         if self["winner_cluster"] is None:
             return None
-        place = None if self["winner_file"] is None else LogPlace(*(self[f"winner_{name}"] for name in PLACE))
+        place = None if self["winner_file"] is None else Origin(*(self[f"winner_{name}"] for name in PLACE))
         return Winner(
             self["winner_cluster"],
             self["winner_epoch"],

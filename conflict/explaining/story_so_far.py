@@ -10,7 +10,7 @@ import attrs
 
 from conflict.explaining.carried_out import CarriedOut, StoryRows
 from conflict.explaining.drafts import EventDraft, StoryFacts
-from conflict.explaining.events import EventKind, LogPlace, StoryEvent, Winner, moment_of, verb
+from conflict.explaining.events import EventKind, StoryEvent, Winner, is_same_place, moment_of, verb
 from conflict.explaining.outcomes import RecordedOutcome
 from conflict.explaining.row_changes import WantedRow, values_of
 from conflict.explaining.sentences import (
@@ -20,6 +20,7 @@ from conflict.explaining.sentences import (
     winner_words,
 )
 from conflict.explaining.statements import statement_sentence
+from conflict.history.timeline import Origin
 from conflict.rules.decision import Cause, Verdict
 
 Seat = tuple[str, WantedRow]  # a row on a cluster
@@ -110,7 +111,7 @@ def _event(draft: EventDraft, number: int, told: StorySoFar, facts: StoryFacts, 
         sentence=sentence,
     )
     if draft.statement is not None:
-        event = attrs.evolve(event, place=LogPlace(draft.statement.file, draft.statement.position, 0, 0))
+        event = attrs.evolve(event, place=Origin(draft.statement.file, draft.statement.position))
     if change is not None and not heard:
         event = attrs.evolve(
             event,
@@ -169,7 +170,7 @@ def _number_at(winner: Winner, row: WantedRow, told: StorySoFar) -> int | None:
             continue
         if winner.refresh and event.kind is EventKind.REFRESHED:
             return event.number
-        if event.kind is EventKind.COMMITTED and event.place is not None and event.place.is_same(winner.place):
+        if event.kind is EventKind.COMMITTED and event.place is not None and is_same_place(event.place, winner.place):
             return event.number
     return None
 
