@@ -8,7 +8,6 @@ cluster's applier decided: by its place in the binlog if a user made it, else in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from types import MappingProxyType
 
 import attrs
@@ -37,7 +36,28 @@ _PHASES = {
 }
 
 
-@attrs.frozen(slots=False)
+def _came_back(facts: StoryFacts) -> dict[str, list[tuple[Applied, int]]]:
+    found: dict[str, list[tuple[Applied, int]]] = {}
+    for name, epochs in facts.applied.items():
+        highest, server_id, own = 0, facts.server_ids[name], found.setdefault(name, [])
+        for apply in epochs:
+            reported = facts.logs[apply.source].reported.get(apply.source_epoch, ())
+            highest = max([highest, *(epoch for server, epoch in reported if server == server_id)])
+            own.append((apply, highest))
+    return found
+
+
+def _applied_as(facts: StoryFacts) -> dict[tuple[str, str, int], list[tuple[Applied, int]]]:
+    found: dict[tuple[str, str, int], list[tuple[Applied, int]]] = {}
+    for applier, epochs in facts.came_back.items():
+        before = 0
+        for each, back in epochs:
+            found.setdefault((applier, each.source, each.source_epoch), []).append((each, before))
+            before = back
+    return found
+
+
+@attrs.frozen
 class StoryFacts:
     """
     What is known of the operations of a story.
@@ -56,6 +76,8 @@ class StoryFacts:
         again: Why an epoch was applied again, by applier, source, its epoch and own epoch of the applier.
         tables: Definitions, by ``database.table``.
         starts: The first own epoch of each cluster whose log starts in the middle: rows are not followed before.
+        came_back: Per applier, what it applied, in order, each with the cluster's max replicated epoch from there on.
+        applied_as: Per applier, source and its epoch: when it was applied, in order, and what had come back until then.
     """
 
     logs: Mapping[str, RowLog]
@@ -71,6 +93,12 @@ class StoryFacts:
     again: Mapping[tuple[str, str, int, int], str] = attrs.field(factory=dict)
     tables: Mapping[str, Table] = attrs.field(factory=dict)
     starts: Mapping[str, int] = attrs.field(factory=dict)
+    came_back: Mapping[str, Sequence[tuple[Applied, int]]] = attrs.field(
+        default=attrs.Factory(_came_back, takes_self=True), repr=False
+    )
+    applied_as: Mapping[tuple[str, str, int], Sequence[tuple[Applied, int]]] = attrs.field(
+        default=attrs.Factory(_applied_as, takes_self=True), repr=False
+    )
 
     def came_again(self, draft: EventDraft) -> str:
         """Return as the end of a sentence that the epoch of an operation was applied before; else nothing."""
@@ -89,25 +117,6 @@ class StoryFacts:
         if (applier, source, epoch) in self.skipped:
             return f"{applier} never applied epoch {epoch} of {source}, and applied later ones: it was skipped"
         return f"{applier} had not applied epoch {epoch} of {source} when the logs end"
-
-    @cached_property
-    def applied_as(self) -> Mapping[tuple[str, str, int], Sequence[tuple[Applied, int]]]:
-        """Per applier, source and its epoch: when it was applied, in order, and what had come back until then."""
-        found: dict[tuple[str, str, int], list[tuple[Applied, int]]] = {}
-        for applier in self.applied:
-            before = 0
-            for each, back in self.came_back(applier):
-                found.setdefault((applier, each.source, each.source_epoch), []).append((each, before))
-                before = back
-        return found
-
-    def came_back(self, name: str) -> Iterator[tuple[Applied, int]]:
-        """Yield what an applier applied, each with the cluster's max replicated epoch from there on."""
-        highest, server_id = 0, self.server_ids[name]
-        for apply in self.applied[name]:
-            reported = self.logs[apply.source].reported.get(apply.source_epoch, ())
-            highest = max([highest, *(epoch for server, epoch in reported if server == server_id)])
-            yield apply, highest
 
 
 @attrs.define(eq=False)
@@ -342,7 +351,7 @@ def _heard(name: str, facts: StoryFacts, drafts: Sequence[EventDraft]) -> Iterat
     """Yield when a cluster learned that the other one had applied its changes and refreshes."""
     mine = [each for each in drafts if each.cluster == name and each.kind in (EventKind.COMMITTED, EventKind.REFRESHED)]
     waiting = sorted({each.epoch for each in mine})
-    for apply, back in facts.came_back(name):
+    for apply, back in facts.came_back[name]:
         news = [epoch for epoch in waiting if epoch <= back]
         if news:
             waiting = waiting[len(news) :]
