@@ -330,7 +330,7 @@ def checked_run(
         return draft_check(additions, *files)
     loaded = run if isinstance(run, RunFile) else load_run_file(Path(run).absolute(), binlogs=False)
     if additions != Additions() or any(files):
-        message = f"{loaded.path} is a run file, which has entries for what is given besides; change it there"
+        message = f"{loaded.path} is a run file; put the other arguments into it"
         raise ConfigurationError(message)
     return loaded
 
@@ -399,7 +399,7 @@ def run_of(
         found(draft)
         return draft.run
     if len(runs) > 1 or paths or additions != Additions():
-        message = f"{runs[0].path} is a run file, which has entries for what is given besides; change it there"
+        message = f"{runs[0].path} is a run file; put the other arguments into it"
         raise ConfigurationError(message)
     return runs[0]
 

@@ -108,7 +108,7 @@ def refusing_bad_input(command: Callable[Parameters, None]) -> Callable[Paramete
     """
     Return the command with input errors, interruptions and closed pipes turned into the codes of `ExitCode`.
 
-    It gets addresses as such, of which typer makes paths.
+    It gets addresses as such; typer would make paths of them.
     """
 
     @functools.wraps(command)

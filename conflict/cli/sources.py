@@ -39,7 +39,7 @@ def additions_of_call(call: Call[Any]) -> Additions:
 
 
 def show_draft(draft: Draft) -> None:
-    """Print which binlogs were found, of which SQL nodes, and the conflict functions that they show."""
+    """Print the binlogs that were found, their SQL nodes, and the conflict functions that they show."""
     for cluster, log in ((each, log) for each in draft.clusters for log in each.logs):
         files = f"{len(log.files):,} binlog files" if len(log.files) > 1 else "1 binlog file"
         last = f" to {log.files[-1].name}" if len(log.files) > 1 else ""

@@ -16,7 +16,7 @@ from conflict.engine.ledger.layout import UNDECIDED, UNLOGGED, unlogged_path
 from conflict.explaining.events import LogPlace, Winner
 from conflict.explaining.row_changes import WantedRow
 from conflict.history.grid.schemas import PLACE
-from conflict.history.model import UnloggedKind
+from conflict.history.unlogged import UnloggedKind
 from conflict.results.result import Result
 from conflict.rules.decision import Cause, Decision, Verdict, decision_of
 from ndb_formats.events.rows_event import Operation

@@ -20,9 +20,9 @@ from typing import Self
 
 import attrs
 
-from conflict.history.model import UnloggedChange, UnloggedKind
 from conflict.history.restarts import Disconnect
-from conflict.history.timeline import END, START, Origin, Position
+from conflict.history.timeline import START
+from conflict.history.unlogged import Crash, UnloggedChange, UnloggedKind
 from conflict.history.unlogged_changes import ANY, LoggedState, fits
 
 _Row = tuple[str, bytes]
@@ -33,36 +33,6 @@ _SECOND = 1_000_000  # microseconds
 _PERIOD, _STEP = 2.0, 0.1  # seconds; TimeBetweenGlobalCheckpoints and TimeBetweenEpochs by default
 _LONGEST_PERIOD = 5.0  # above it, data nodes can be back before a GCI is missing
 _DETECTION = 6.0  # seconds in which an SQL node misses four heartbeats (HeartbeatIntervalDbApi), the most by default
-
-
-@attrs.frozen
-class Crash:
-    """
-    A restart of all data nodes of a cluster from a global checkpoint.
-
-    Attributes:
-        disconnect: The incident.
-        last: The last own epoch before it.
-        first: The first one after it; None if there is none.
-        durable: The last GCI that has certainly survived.
-        latest: The last GCI that can have survived.
-    """
-
-    disconnect: Disconnect
-    last: int
-    first: int | None
-    durable: int
-    latest: int
-
-    @property
-    def shown(self) -> Position:
-        """The own position up to which rows are not what the log says."""
-        return END if self.first is None else (self.first, 0)
-
-    @property
-    def origin(self) -> Origin:
-        """Where the incident is logged."""
-        return Origin(self.disconnect.file, self.disconnect.position)
 
 
 def gci_of(epoch: int) -> int:

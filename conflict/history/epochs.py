@@ -22,10 +22,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import attrs
 
 from conflict.config.definitions import ClusterDefinitions, Moment, TableVersion
-from conflict.history.model import ReturnedEpoch
 from conflict.history.row_identities import GroupPart, GroupsWithoutIds, identities_without_key, key_of_change
 from conflict.history.statement_places import NO_STATEMENTS, StatementPlaces
-from conflict.history.timeline import LAST_GROUP, DefinitionChange, Origin, RowChange, Transaction
+from conflict.history.timeline import LAST_GROUP, DefinitionChange, Origin, ReturnedEpoch, RowChange, Transaction
 from ndb_formats.binlog_reader import Event, locate, unpacked
 from ndb_formats.constants import APPLY_STATUS, EventType
 from ndb_formats.errors import CorruptError, SchemaError, UnsupportedError, WrongKeyError

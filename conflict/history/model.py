@@ -8,21 +8,16 @@ refreshed is derived from it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
-from typing import TYPE_CHECKING
 
 import attrs
 
 from conflict.config.database_names import DatabaseNames
-from conflict.history.timeline import EpochApply, Origin, Position, Timeline
+from conflict.history.restarts import Restarts
+from conflict.history.timeline import EpochApply, Position, ReturnedEpoch, Timeline
+from conflict.history.unlogged import Crash, UnloggedChange
 from conflict.rules.replication_table import Role
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Table
-
-if TYPE_CHECKING:
-    from conflict.history.crashes import Crash
-    from conflict.history.restarts import Restarts
-
 
 # A cluster and one that it replicates from.
 Link = tuple[str, str]
@@ -53,64 +48,6 @@ class Start:
 def whole_start(tables: Iterable[Table]) -> Start:
     """Return the start of a log that does not start in the middle, some of whose rows are not known all the same."""
     return Start(1, tables=frozenset(table.full_name for table in tables), whole=True)
-
-
-class UnloggedKind(Enum):
-    """What a change without a log did to a row, or a crash to its last changes."""
-
-    CHANGED = "changed"
-    INSERTED = "inserted"
-    DELETED = "deleted"
-    GONE = "gone"
-    MAY_BE_GONE = "may be gone"
-
-    @property
-    def by_crash(self) -> bool:
-        """Whether data nodes that went down took changes of the row (see `conflict.history.crashes`)."""
-        return self in {UnloggedKind.GONE, UnloggedKind.MAY_BE_GONE}
-
-
-@attrs.frozen
-class UnloggedChange:
-    """
-    A row that a cluster changed without a log (see `conflict.history.unlogged_changes`), or that a crash set back.
-
-    Attributes:
-        table: ``database.table``.
-        key: Identity of the row.
-        kind: What happened to it.
-        after: Own position of the last change of the row that the log holds before.
-        shown: Own position of the change that shows it; after a crash, of the first epoch.
-        origin: Where that change is logged; None for a refresh. Of a crash, where its incident is.
-        kept: After a crash, own position of the last change of the row that survived; `START` if the row is as before
-            the log. None if it is not known which one that is.
-    """
-
-    table: str
-    key: bytes
-    kind: UnloggedKind
-    after: Position
-    shown: Position
-    origin: Origin | None = None
-    kept: Position | None = None
-
-
-@attrs.frozen
-class ReturnedEpoch:
-    """
-    The row of `ndb_apply_status` that brings an own epoch back, in the compressed transaction of a later own one.
-
-    Attributes:
-        group: The group of the later epoch that holds it.
-        epoch: The epoch that comes back.
-        server: Id of the SQL node whose epoch it is and whose log it stands in.
-        origin: Where it is logged.
-    """
-
-    group: int
-    epoch: int
-    server: int
-    origin: Origin | None = None
 
 
 @attrs.frozen

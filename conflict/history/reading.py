@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from conflict.config.configuration import ClusterConfiguration, Links
-from conflict.history.crashes import Crash, crashes_in_rows, crashes_of, not_by_crash
+from conflict.history.crashes import crashes_in_rows, crashes_of, not_by_crash
 from conflict.history.epoch_logs import read_log
 from conflict.history.epochs import BinlogEpoch, EpochReader
 from conflict.history.epochs_by_content import MOST_READINGS, hides_epochs, readings_by_content
 from conflict.history.given_rows import GivenRows, load_given_rows
-from conflict.history.model import Cluster, History, Payloads, Start, UnloggedChange, whole_start
+from conflict.history.model import Cluster, History, Payloads, Start, whole_start
 from conflict.history.network import direct_traces, refuse_logs_of_network
 from conflict.history.restarts import Restarts
 from conflict.history.roles import RoleChange, ShownChange, possible_changes, shown_changes, with_roles
@@ -37,6 +37,7 @@ from conflict.history.scheduling.start import (
 )
 from conflict.history.scheduling.summaries import Summary, SummaryColumns, epoch_ends, summarize
 from conflict.history.timeline import END, DefinitionChange, Transaction, statement_positions, timeline_of
+from conflict.history.unlogged import Crash, UnloggedChange
 from conflict.history.unlogged_changes import is_too_many, logged_states, unlogged_changes
 from ndb_formats.errors import FormatError, WrongKeyError
 from ndb_formats.events.row_image import RowLayout

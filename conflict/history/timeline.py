@@ -237,3 +237,21 @@ def timeline_of(
         last = max([place, *before])
         items.append(((*last[:4], order + 1), change))
     return tuple(item for _, item in sorted(items, key=lambda entry: entry[0]))
+
+
+@attrs.frozen
+class ReturnedEpoch:
+    """
+    The row of `ndb_apply_status` that brings an own epoch back, in the compressed transaction of a later own one.
+
+    Attributes:
+        group: The group of the later epoch that holds it.
+        epoch: The epoch that comes back.
+        server: Id of the SQL node whose epoch it is and whose log it stands in.
+        origin: Where it is logged.
+    """
+
+    group: int
+    epoch: int
+    server: int
+    origin: Origin | None = None

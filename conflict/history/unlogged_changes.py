@@ -22,8 +22,8 @@ import attrs
 
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.columns import digest_of, other_values
-from conflict.history.model import UnloggedChange, UnloggedKind
 from conflict.history.timeline import DefinitionChange, Origin, Position, RowChange
+from conflict.history.unlogged import UnloggedChange, UnloggedKind
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 

@@ -67,7 +67,7 @@ def part_of(path: Path) -> Part:
     if (path / PLAN).is_file():
         return repair_part(path)
     if (path / RUNS).is_dir():
-        message = f"{path} holds a sweep that did not come to its end; give its command again, which goes on"
+        message = f"{path} holds an unfinished sweep; run the same command again to continue it"
         raise ConfigurationError(message)
     refuse_inputs(path)
     message = f"{path} holds no result; give {_KNOWN}"

@@ -106,7 +106,7 @@ def _spread(found: Int64, before: Int64, after: Int64, none: int) -> None:
 
 # Units of time, the shortest first.
 UNITS = {By.SECOND: timedelta(seconds=1), By.MINUTE: timedelta(minutes=1), By.HOUR: timedelta(hours=1)}
-_MOST_UNITS = 120  # of which anybody wants to see the busiest ones
+_MOST_UNITS = 120  # more than that: only the busiest ones are shown
 
 
 _COUNT: tuple[list[str], str] = ([], "count_all")

@@ -116,7 +116,7 @@ class ChannelMoves:
 
     def to_json(self, skipped: Collection[tuple[str, str, int]]) -> dict[str, Any]:
         """
-        Return the part of `run.json` that tells of them.
+        Return the part of `run.json` that holds them.
 
         Args:
             skipped: Applier, source and epoch of each epoch that was never applied.

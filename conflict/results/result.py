@@ -17,7 +17,7 @@ import pyarrow.dataset as pads
 from conflict.config.database_names import DatabaseNames
 from conflict.config.option_values import By, Moment, known_name, known_table, moment_of
 from conflict.discovery.logs import refuse_inputs
-from conflict.engine.ledger.arrow_rows import NOT_KNOWN_IN, key_values, row_schema, table_of
+from conflict.engine.ledger.arrow_rows import NOT_KNOWN_IN, row_schema
 from conflict.engine.ledger.layout import (
     APPLIED_EPOCHS,
     OUTCOMES,
@@ -30,6 +30,7 @@ from conflict.engine.ledger.layout import (
     rows_folder,
     rows_in_part_folder,
 )
+from conflict.engine.ledger.table_keys import table_of, typed_keys
 from conflict.errors import HistoryError
 from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.folder import Folder, folder_of
@@ -164,7 +165,7 @@ class Result:
             if not key:
                 return found
             table_of_key = table_of({each: columns[each] for each in key}, key)
-            values = key_values(found["identity"], found["key"], table_of_key)
+            values = typed_keys(found["identity"], found["key"], table_of_key)
             return found.append_column("key_values", values)
 
     def undecided(self, applier: str) -> pa.Table:

@@ -20,11 +20,11 @@ from conflict.config.configuration import ClusterConfiguration, Links
 from conflict.engine.ledger.layout import RESULT_FORMAT, outcomes_note
 from conflict.engine.ledger.model import Outcome, Resolution
 from conflict.engine.ledger.summary import RunSummary
-from conflict.history.crashes import Crash
-from conflict.history.model import Link, UnloggedChange, UnloggedKind
+from conflict.history.model import Link
 from conflict.history.run import Run
 from conflict.history.scheduling.placing import Inference
 from conflict.history.scheduling.summaries import EpochSizes
+from conflict.history.unlogged import Crash, UnloggedChange, UnloggedKind
 from conflict.results.cause_kinds import CauseKind, LikelyCause
 from conflict.results.cutovers import ChannelMoves
 from conflict.results.doubts import is_contradicted
@@ -103,7 +103,7 @@ def changes_under_way(
 
     Args:
         links: Which clusters replicate from which.
-        applied: Per link, the last epoch that was applied; a link of which none was may lack.
+        applied: Per link, the last epoch that was applied; a link without one may lack.
         sizes: Per cluster, the own epochs that count, with their row changes.
     """
     found = []
@@ -214,7 +214,7 @@ class ResolvedRun:
 
     @property
     def counted_apart(self) -> list[ServerCounters]:
-        """What SQL nodes counted, of clusters of which several applied, or one was restarted."""
+        """What SQL nodes counted, of clusters where several applied or one was restarted."""
         found = server_counters(self.run, self.summary.stretches)
         times = Counter(each.cluster for each in found)
         apart = {each.cluster for each in found if times[each.cluster] > 1 or each.restart is not None}

@@ -167,7 +167,7 @@ def of_mark(name: str, setup: TableSetup, mark: Mark) -> LikelyCause:
 
 
 def _arrives_nowhere(each: _Seen, facts: Mapping[str, LogFacts]) -> bool:
-    """Whether an applier that applied changes of other tables shows none of a table of which it received some."""
+    """Whether an applier that applied changes of other tables received some of this table and shows none."""
     applied = facts[each.cluster].applied_tables
     received = any(each.table in own.changed_tables for name, own in facts.items() if name != each.cluster)
     return bool(applied) and each.table not in applied and received and each.less + each.kept == each.all > 0
@@ -186,7 +186,7 @@ def _of_filter(each: _Seen, facts: Mapping[str, LogFacts]) -> LikelyCause:
 
 
 def _of_refusal(each: _Seen) -> Iterator[LikelyCause]:
-    """Yield what it points to that a table has rows which the server refuses as it is given."""
+    """Yield the causes that explain rows of a table which the server refuses as it is configured."""
     refusal = each.setup.refusal
     if refusal is None or not _refused(each.setup):
         return
@@ -232,7 +232,7 @@ def _of_marks(
 def _of_refreshes(
     each: _Seen, seen: Iterable[_Seen], facts: Mapping[str, LogFacts], setups: Setups
 ) -> Iterator[LikelyCause]:
-    """Yield what it points to that rows were refreshed which no function refreshes that is given."""
+    """Yield the causes that explain refreshed rows which no configured function refreshes."""
     name, function = each.cluster, each.setup.function
     if not each.refreshed or each.marks or _by_epoch(each.setup) or any(map(_refused, setups[name].values())):
         return
@@ -303,7 +303,7 @@ def _not_refreshing(seen: Iterable[_Seen], facts: Mapping[str, LogFacts]) -> lis
 
 
 def _of_no_refresh(seen: Iterable[_Seen], facts: Mapping[str, LogFacts]) -> Iterator[LikelyCause]:
-    """Yield what it points to that a function by epoch is given, and no applier refreshed a row."""
+    """Yield the causes that explain why no applier refreshed a row under a function by epoch."""
     for each in (found := _not_refreshing(seen, facts)):
         what = (
             f"no applier refreshed a row, which every NDB$EPOCH function does on a conflict, and {each.setup.function} "

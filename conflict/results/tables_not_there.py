@@ -28,7 +28,7 @@ def tables_not_there(run: Run, applied: Mapping[Link, int], sizes: Mapping[str, 
 
     Args:
         run: The run.
-        applied: Per link, the last epoch that was applied; a link of which none was may lack.
+        applied: Per link, the last epoch that was applied; a link without one may lack.
         sizes: Per cluster, the own epochs that count.
     """
     for applier, source in run.links.channels():

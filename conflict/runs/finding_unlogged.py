@@ -16,7 +16,7 @@ from conflict.engine.columnar.bucket import load_bucket
 from conflict.engine.columnar.unlogged_rows import UnloggedRows, find_unlogged_rows
 from conflict.engine.kernels.arrays import Bool
 from conflict.engine.ledger.careful import CareKind, LeftToReferenceError
-from conflict.history.crashes import Crash, crashes_of
+from conflict.history.crashes import crashes_of
 from conflict.history.grid.epoch_files import read_summaries
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
@@ -24,6 +24,7 @@ from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.start import Bounds
 from conflict.history.tasks import Runner
 from conflict.history.timeline import Position
+from conflict.history.unlogged import Crash
 from conflict.runs.resolve_run import LogPart
 from ndb_formats.events.rows_event import Operation
 

@@ -46,13 +46,14 @@ from conflict.history.grid.epoch_files import read_epoch_sizes, read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest, read_manifest
 from conflict.history.ingestion.extension import changes_that_count, row_steps
-from conflict.history.model import Link, UnloggedChange
+from conflict.history.model import Link
 from conflict.history.reading import with_changes
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.summaries import EpochSizes
 from conflict.history.tasks import Runner
 from conflict.history.timeline import Position
+from conflict.history.unlogged import UnloggedChange
 from conflict.rules.counters import transaction_counters
 from conflict.runs.deciding_applies import Schedule
 from conflict.runs.finding_respelled import with_respelled

@@ -25,7 +25,7 @@ from conflict.history.grid.columns import columns_of_bucket
 from conflict.history.grid.epoch_files import read_all_summaries, read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
-from conflict.history.model import Cluster, Start, UnloggedChange, whole_start
+from conflict.history.model import Cluster, Start, whole_start
 from conflict.history.reading import schedule_of
 from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
@@ -39,6 +39,7 @@ from conflict.history.scheduling.start import (
     starts_in_the_middle,
 )
 from conflict.history.timeline import Timeline
+from conflict.history.unlogged import UnloggedChange
 
 
 @attrs.frozen

@@ -1,5 +1,5 @@
 """
-Reads binlog files in pieces, each of which is a task of Spark.
+Reads binlog files in pieces, one Spark task each.
 """
 
 from __future__ import annotations

@@ -166,6 +166,6 @@ class Part:
         return attrs.evolve(self, telling=attrs.evolve(self.telling, sentences=said))
 
     def shares_log(self, other: Part) -> bool:
-        """Whether both are of one log, or of a part of it; so is what does not say of which log it is."""
+        """Whether both describe the same log or a part of it; a part that names no log counts as the same."""
         mine, theirs = set(self.log), set(other.log)
         return not mine or not theirs or mine <= theirs or theirs <= mine

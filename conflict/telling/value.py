@@ -51,7 +51,7 @@ class Chart:
 
     @property
     def in_words(self) -> str:
-        """What it shows, as a sentence, where not more than one number is another than 0; else nothing."""
+        """What it shows, as a sentence, where at most one number is not 0; else nothing."""
         labels, *series = self.data.columns
         names = self.data.column_names[1:]
         found = [

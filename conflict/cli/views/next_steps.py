@@ -22,7 +22,7 @@ from conflict.results.run_document import ResolvedRun
 from conflict.runs.columnar_run import needs_reference
 from ndb_formats.stored import Stored
 
-_BY_NAME = ("conflict_fn", "start_epoch", "stop_epoch")  # NAME=VALUE, of which Python takes a dictionary
+_BY_NAME = ("conflict_fn", "start_epoch", "stop_epoch")  # NAME=VALUE; Python takes a dictionary
 _NOT_IN_PYTHON = ("sources", "unpacked_mib")
 _OF_BINLOGS = ("schema", "ndb_replication", "conflict_fn", "primary")
 _NOT_COMPARED = (

@@ -74,7 +74,7 @@ class OlderRows:
 
     Attributes:
         first: What the first events tell.
-        never_met: Rows that nothing in the log tells of. Shape (clusters, keys).
+        never_met: Rows that nothing in the log names. Shape (clusters, keys).
         left_open: Rows that are left to the reference engine. Shape (keys,).
     """
 

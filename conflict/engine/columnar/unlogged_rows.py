@@ -1,7 +1,7 @@
 """
 Whether a bucket holds rows that a cluster changed without a log. Computes docs/result.md, "Changes without a log".
 
-A kernel finds the few rows of which that may be so; `conflict.history.unlogged_changes` tells of each of them.
+A kernel finds the few rows that may be such; `conflict.history.unlogged_changes` decides each of them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.kernels.arrays import Bool, Int64, UInt64
 from conflict.engine.kernels.unlogged import BREAK, UNTOLD, RowStates, suspected_rows
-from conflict.history.crashes import Crash, States, crashes_in_rows, not_by_crash
+from conflict.history.crashes import States, crashes_in_rows, not_by_crash
 from conflict.history.grid.columns import GridColumns
 from conflict.history.grid.schemas import PLACE, RowStep
 from conflict.history.grid.writer import IDENTITY_PREFIX
-from conflict.history.model import UnloggedChange
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import Origin, Position
+from conflict.history.unlogged import Crash, UnloggedChange
 from conflict.history.unlogged_changes import MISSING, LoggedState, is_too_many, unlogged_of_row
 from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import ConflictFlag, Operation
@@ -136,7 +136,7 @@ def find_unlogged_rows(
 
 
 def _changed_before(bucket: Bucket, side: int, crashes: Sequence[Crash]) -> Bool:
-    """Return the rows of which a crash of a cluster may have taken a change. Shape (keys,)."""
+    """Return the rows that may have lost a change in a crash of a cluster. Shape (keys,)."""
     chosen = np.zeros(len(bucket.key_table), np.bool_)
     for columns in (bucket.changes[side], bucket.consequences[side]):
         epoch: UInt64 = columns.array("epoch")

@@ -165,7 +165,7 @@ def _known_rows(
     here: Background, source: Background, apply: EpochApply, entries: Sequence[LoggedChange]
 ) -> frozenset[RowKey]:
     """
-    Return the rows of an epoch of which all is known; in a log that starts in the middle, not all may be.
+    Return the rows of an epoch that are fully known; in a log that starts in the middle, these may not be all.
 
     Those are none if rows depend on each other, and some are not known: in tables with unique keys or foreign keys.
     Where transactions are rejected as wholes, they are those that no transaction links with a row that is not known. A

@@ -14,9 +14,9 @@ from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.decide import decide_by_function, missing_image
 from conflict.engine.reference.epoch_pass import ApplierStopped, DecidedOperation, EpochPass
 from conflict.engine.reference.row_store import Row, RowKey
-from conflict.history.model import UnloggedChange
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import START, EpochApply, Position, RowChange, RowMoment, Transaction
+from conflict.history.unlogged import UnloggedChange
 from conflict.rules.decision import APPLIED, IGNORED, Decision, Verdict
 from conflict.rules.functions import ConflictFunction, Image
 from conflict.rules.table_setup import TableSetup

@@ -98,7 +98,7 @@ def place_untraced(
         setups: Per cluster, how its server set up each table.
         recorded: Per cluster, the effects of its applier that its binlog shows.
         skip_missing: Skip operations that lack a value to compare, instead of stopping their applier.
-        whole: Applier and number of the epochs of which all rows are there; None if they are of all. Of others, rows
+        whole: Applier and number of the epochs whose rows are all there; None if those of all are. Of others, rows
             can lack that the applying cluster had not changed where they can have been.
         facts: Of all epoch applies, if the History lacks some that do not decide on those with a `Window`.
 

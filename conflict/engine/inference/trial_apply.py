@@ -270,7 +270,7 @@ class TrialApply:
     def _answer(
         self, key: RowKey, moment: Position | None, numbers: Sequence[int]
     ) -> tuple[RowAnswer, Effect | None] | None:
-        """Return what some operations on a row come to, as `answer` does for all."""
+        """Return what becomes of some operations on a row, as `answer` does for all."""
         moments = {} if moment is None else {key: moment}
         current = self._pass(moments, [self.entries[number] for number in numbers])
         effect = effects_of(current).get(key)

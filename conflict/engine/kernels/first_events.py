@@ -188,7 +188,7 @@ def find_first_states(schedule, changes, work, rules, limits, shown, found):
 
 @kernel
 def _meet_own(side, start, epoch, group, changes, limits, found):
-    """Let a cluster's own changes before a group of an epoch tell of their rows; return the first one after them."""
+    """Note what own changes before a group of an epoch show of their rows; return the first one after them."""
     number = start
     while number < changes.begin[side + 1] and not reaches(changes.rows[number], epoch, group):
         row, values = changes.rows[number], changes.values[number * changes.value_step]

@@ -57,7 +57,7 @@ class Unshown(NamedTuple):
     Attributes:
         key_table: Table number of each key. Shape (keys,).
         whole: Whether the after image of each change has all columns. Shape (changes,).
-        never: Tables of which no row is ever known. Shape (tables,).
+        never: Tables whose rows are never known. Shape (tables,).
         judged: Where a row conflict puts its transaction in conflict. Shape (clusters, tables).
         answers: Where an applier may log something for the other one. Shape (clusters, tables).
         opens: Per cluster, the epoch apply before which epochs may have come that are in no log. Shape (clusters,).
@@ -69,7 +69,7 @@ class Unshown(NamedTuple):
         unsure_from: Per cluster, the epoch apply from which on any transaction may be. Shape (clusters,).
         configured: Whether the functions are those with which the moments of judging were found. Shape (1,).
         settled: `Found.settled` of these functions otherwise. Shape (operations,).
-        contradicted: Epoch applies of which the logs contradict what is known under these. Shape (applies,).
+        contradicted: Epoch applies where the logs contradict what is known under these. Shape (applies,).
         moment_starts: Those of epoch apply n are from ``moment_starts[n]`` to ``moment_starts[n + 1]``.
         moment_key: Rows that were judged some time before the commit (see `RowMoments`). Shape (moments,).
         moment_epoch: See there.
@@ -104,7 +104,7 @@ class Found(NamedTuple):
         decided: Decisions that are known. Shape (operations,).
         tracked: Those that are in pass TRACK, which rejects no transaction. Shape (operations,).
         contested: Those on rows that can have been judged before a change of their own cluster. Shape (operations,).
-        settled: Those of them of which it is known when. Shape (operations,).
+        settled: Those of them whose time is known. Shape (operations,).
         rowless: Own changes that certainly found no row. Shape (clusters, keys), int32.
         own_open: Per cluster, how many own changes an epoch that is in no log may have overwritten. Shape (clusters,).
         there: Whether it is known if the row exists, who changed it last, and when. Shape (keys, clusters).
@@ -122,8 +122,8 @@ class Found(NamedTuple):
             (keys, 2).
         seen: Last epoch apply that decided on each row. Shape (keys,).
         blocked: Last epoch apply to which something came that is not known. Shape (keys,).
-        flagged: Last epoch apply of which it is not known what it logged. Shape (keys,).
-        flag_key: Per cluster, rows of which it may have logged something, -1 for any. Shape (clusters, capacity).
+        flagged: Last epoch apply whose logged rows are not known. Shape (keys,).
+        flag_key: Per cluster, rows that it may have logged, -1 for any. Shape (clusters, capacity).
         flag_epoch: The own epochs.
         flag_group: Groups of these.
         flags: Per cluster, how many there are, and how many the other one received. Shape (clusters, 2).

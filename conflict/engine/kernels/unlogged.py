@@ -1,5 +1,5 @@
 """
-Rows of which a log may show that its cluster changed them without it; `conflict.history.unlogged_changes` tells surely.
+Rows that their cluster may have changed without logging it; `conflict.history.unlogged_changes` decides.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def look_at_own(own, events, epoch, known, found):
 @kernel
 def suspected_rows(own: RowStates, applied: RowStates, rows: int) -> Bool:
     """
-    Return the rows of which something does not follow from what the log says of them before.
+    Return the rows with a change that does not follow from what the log says of them before.
 
     They are more than those that were changed without a log: of several operations that an epoch apply had on a row,
     the last one is looked at alone, and it is not known how many the other cluster sent.

@@ -5,61 +5,20 @@ Temporal values are text: zero dates and times beyond a day have no Arrow type. 
 uint64, which Spark reads as DECIMAL(20, 0). JSON is the text that MySQL prints. GEOMETRY is binary:
 four bytes of SRID, then WKB. VECTOR is binary too, floats of four bytes, since a list of floats would
 not keep every NaN; ``numpy.frombuffer(value, "<f4")`` reads it.
-
-The typed values of keys, from their identities in a result.
-
-Texts are as they compare: under a collation that ignores case, the value may have another case in the row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-import attrs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conflict.engine.ledger.table_keys import TableKey
-from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.values import Geometry, Value, Vector
-
-
-def table_of(columns: Mapping[str, str], key: Iterable[str] = ()) -> Table:
-    """
-    Return a table with some columns.
-
-    Args:
-        columns: SQL type of each column.
-        key: Names of the key columns, in key order.
-    """
-    definitions = ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in columns.items())
-    return attrs.evolve(parse_create_table(f"CREATE TABLE t ({definitions})"), primary_key=tuple(key))
-
-
-def key_values(identities: pa.ChunkedArray, texts: pa.ChunkedArray, table: Table) -> pa.StructArray:
-    """
-    Return keys as structs of their columns.
-
-    Args:
-        identities: The keys, as `ndb_formats.schema.row_keys.key_of` makes them.
-        texts: The same as text.
-        table: Their table, of key columns alone.
-
-    Raises:
-        FormatError: A key is not one of the table.
-    """
-    schema, distinct = row_schema(table), identities.combine_chunks().dictionary_encode()
-    examples = zip(identities[:1].to_pylist(), texts[:1].to_pylist(), strict=True)
-    keys = [TableKey.that_gives(table, *example) for example in examples]
-    values = [key.values(each) for key in keys for each in distinct.dictionary.to_pylist()]
-    columns = zip(*values, strict=True) if values else [()] * len(schema)
-    arrays = [arrow_array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.StructArray.from_arrays(arrays, fields=list(schema)).take(distinct.indices)
-
 
 _INTEGERS = {
     "tinyint": (pa.int8(), pa.uint8()),

@@ -189,7 +189,7 @@ class CareKind(Enum):
     MIDDLE_REJECTED = _Care(
         "middle_rejected",
         "the logs start in the middle, and whether transactions were rejected depends on what is not known",
-        "One row of a transaction tells of all its other rows.",
+        "One row of a transaction decides all its other rows.",
         whole=True,
     )
     MIDDLE_STOP = _Care(

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable
 
 import attrs
 
-from conflict.history.model import ReturnedEpoch
 from conflict.history.shown_effects import Effect
-from conflict.history.timeline import EpochApply, Origin, RowChange
+from conflict.history.timeline import EpochApply, Origin, ReturnedEpoch, RowChange
 from conflict.rules.counters import zero_counters
 from conflict.rules.decision import Cause, Decision, Verdict
 from conflict.rules.foreign_keys import KeyLink

@@ -79,7 +79,7 @@ class OpenPlace:
         foreign_epoch: The epoch.
         period: How often the replica had been set back before.
         number: How many epochs of its source the applier applied before it, as the places are chosen.
-        slot: Its number among the slots of its link (see `OpenSchedule`), of which an engine can leave some out.
+        slot: Its number among the slots of its link (see `OpenSchedule`); an engine can leave some out.
         begun: Whether it comes after a trace of the same period, or nothing had been set back.
         led_on: Whether an epoch after it, in the same period, left a trace: if it was applied, all up to that were.
         alternatives: The consequences of its places.

@@ -57,11 +57,12 @@ from conflict.engine.ledger.summary import RunSummary, add_summaries
 from conflict.engine.ledger.table_keys import TableKey
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import PLACE
-from conflict.history.model import Cluster, History, UnloggedChange
+from conflict.history.model import Cluster, History
 from conflict.history.restarts import Stretch, stretches_of
 from conflict.history.roles import Mark
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import END, RowChange
+from conflict.history.unlogged import UnloggedChange
 from conflict.rules.decision import Cause, Verdict, outcome_bit
 from conflict.rules.functions import FunctionSpec
 from conflict.rules.table_setup import TableSetup

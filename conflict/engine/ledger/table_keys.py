@@ -3,20 +3,25 @@ The keys of a table's rows: as identities, which tell rows apart; as typed value
 
 Two rows can have the same text: ``a=x, b=1, b=2`` is the key ('x, b=1', '2') and ('x', '1, b=2'). So results have the
 identity of each row beside its text, and everything that joins rows joins them by it.
+
+Typed texts are as they compare: under a collation that ignores case, the value may have another case in the row.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
 import attrs
+import pyarrow as pa
 
+from conflict.engine.ledger.arrow_rows import arrow_array, row_schema
 from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.table_map_of_table import wire_type_of
+from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.row_keys import key_of, key_payload, key_text, key_values, value_text
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.column_types import Codec, WireType, codec_of
@@ -102,3 +107,36 @@ class TableKey:
         """
         parts = zip(self.columns, self.codecs, values, strict=True)
         return key_of(self.columns, [_payload(*part) for part in parts])
+
+
+def table_of(columns: Mapping[str, str], key: Iterable[str] = ()) -> Table:
+    """
+    Return a table with some columns.
+
+    Args:
+        columns: SQL type of each column.
+        key: Names of the key columns, in key order.
+    """
+    definitions = ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in columns.items())
+    return attrs.evolve(parse_create_table(f"CREATE TABLE t ({definitions})"), primary_key=tuple(key))
+
+
+def typed_keys(identities: pa.ChunkedArray, texts: pa.ChunkedArray, table: Table) -> pa.StructArray:
+    """
+    Return keys as structs of their columns.
+
+    Args:
+        identities: The keys, as `ndb_formats.schema.row_keys.key_of` makes them.
+        texts: The same as text.
+        table: Their table, of key columns alone.
+
+    Raises:
+        FormatError: A key is not one of the table.
+    """
+    schema, distinct = row_schema(table), identities.combine_chunks().dictionary_encode()
+    examples = zip(identities[:1].to_pylist(), texts[:1].to_pylist(), strict=True)
+    keys = [TableKey.that_gives(table, *example) for example in examples]
+    values = [key.values(each) for key in keys for each in distinct.dictionary.to_pylist()]
+    columns = zip(*values, strict=True) if values else [()] * len(schema)
+    arrays = [arrow_array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.StructArray.from_arrays(arrays, fields=list(schema)).take(distinct.indices)

@@ -23,9 +23,9 @@ from conflict.engine.reference.decide import (
 )
 from conflict.engine.reference.row_store import CopyChanges, Row, RowKey, as_own_row, change_copies, copies_of
 from conflict.engine.reference.spelling import as_spelled_here
-from conflict.history.model import Cluster, ReturnedEpoch
+from conflict.history.model import Cluster
 from conflict.history.run import fitted, misfit
-from conflict.history.timeline import NO_FLAGS, EpochApply, RowChange
+from conflict.history.timeline import NO_FLAGS, EpochApply, ReturnedEpoch, RowChange
 from conflict.rules.counters import (
     DELETE_DELETE,
     REFLECTED_DISCARDED,

@@ -140,7 +140,7 @@ class Folder:
 
     def write_parts(self, path: str, parts: Sequence[pa.Table]) -> None:
         """
-        Write an Arrow file of tables, each of which can be read without the others.
+        Write an Arrow file of tables; each can be read without the others.
 
         Args:
             path: The file.

@@ -116,7 +116,7 @@ class HistorySubject:
 
     @property
     def with_rows(self) -> AbstractSet[str]:
-        """The tables of which there may be rows."""
+        """The tables that may have rows."""
         return self.tables.keys()
 
 
@@ -169,7 +169,7 @@ class Manifest(HistorySubject):
 
     @property
     def with_rows(self) -> AbstractSet[str]:
-        """The tables of which there may be rows."""
+        """The tables that may have rows."""
         return self.types.keys()
 
     @property

@@ -1,5 +1,5 @@
 """
-Folders on object storage, where nothing can be renamed or locked: versions, each of which is there whole or not at all.
+Folders on object storage, where nothing can be renamed or locked: each version is there whole or not at all.
 
 A writer works on a local copy, uploads what it wrote under a name that no other writer has, and then creates one small
 file, ``versions/000001.json``, which says where the files of the folder are. Storage creates it only if it is not there
@@ -36,7 +36,7 @@ from ndb_formats.stored import fetch, naming, put, scratch_folder, storage
 _VERSIONS = "versions"
 _THREADS = 8  # an upload waits for its storage
 _WHOLE = 8 << 20  # bytes of a file that is fetched whole, though few of them are needed
-_TRIES, _PAUSE = 5, 0.5  # seconds, of which each try waits one more
+_TRIES, _PAUSE = 5, 0.5  # seconds; each try waits one pause more
 _published: dict[str, StoredFolder] = {}  # by this process
 _live: dict[str, _Contents] = {}  # of this process, if it is a driver, by what they write
 _fetching: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)

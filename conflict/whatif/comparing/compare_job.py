@@ -52,7 +52,7 @@ from conflict.whatif.comparing.pairs import Pair
 from conflict.whatif.comparing.trials import Trial, TrialSubject
 from conflict.whatif.comparing.unsure_transactions import Unsure
 
-STOP_NOT_KNOWN = "whether an operation stops an applier hangs on rows from before the logs, which are not known"
+STOP_NOT_KNOWN = "whether an operation stops an applier depends on rows older than the logs, which are unknown"
 _STOPS_EARLIER = "an applier stops, and rows that are not compared may stop it earlier"
 
 

@@ -159,7 +159,7 @@ def _figures_from_the_middle(task: DecideTask, loaded: _Loaded, trials: Sequence
 
 
 def find_unsure_in_bucket(task: DecideTask) -> UnsureFindings:
-    """Return what a bucket tells of transactions that may be rejected under the one trial."""
+    """Return what a bucket shows of transactions that may be rejected under the one trial."""
     (decided,) = task.trials
     seen = _loaded(task).seen_by(decided.view)
     assert decided.unsure is not None

@@ -74,7 +74,7 @@ class KnownPart:
 
     Attributes:
         decisions: Decisions. Shape (operations,).
-        own: Per cluster, its changes of which it is known what became of them. Shape (changes,).
+        own: Per cluster, its changes with a known fate. Shape (changes,).
         rows: Rows that are known at the end, on both clusters. Shape (keys,).
         lost: Per cluster, its changes that were lost, as far as it is known.
         rowless: Own changes that certainly found no row. Shape (clusters, keys).
@@ -152,7 +152,7 @@ def find_known_part(
 
 
 def find_unsure(run: ResolveRun, made: DecidedBucket, unsure: Unsure) -> UnsureFindings:
-    """Return what a decided bucket tells of transactions that may be rejected; arguments: `find_known_part`."""
+    """Return what a decided bucket shows of transactions that may be rejected; arguments: `find_known_part`."""
     return _findings(made, _found(run, made, unsure)[0])
 
 
@@ -245,7 +245,7 @@ def _decided(folded: Folded) -> Decided:
 def _own(
     made: DecidedBucket, found: Found, written: tuple[Written, Written], opens: Int64
 ) -> tuple[tuple[Bool, Bool], list[LostChanges]]:
-    """Return, per cluster, the changes of which it is known what became of them, and which of these were lost."""
+    """Return, per cluster, the changes with a known fate, and which of these were lost."""
     bucket, folded, applies = made.bucket, made.folded, made.applies
     decisions = with_own_causes(folded, made.clusters, applies, bucket.key_table)
     keys = [rows.key for rows in bucket.rows]
@@ -287,7 +287,7 @@ def _findings(made: DecidedBucket, found: Found) -> UnsureFindings:
 
 
 def _contradicted(made: DecidedBucket, found: Found) -> Bool:
-    """Return of which epoch applies the logs contradict a decision that is known. Shape (applies,)."""
+    """Return the epoch applies where the logs contradict a known decision. Shape (applies,)."""
     applies, codes = made.applies, row_codes(made)
     contradicted = np.zeros(len(applies), np.bool_)
     if not made.configured:

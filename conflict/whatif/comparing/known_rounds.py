@@ -1,7 +1,7 @@
 """
 What is not known under pairs of all buckets together, where the logs start in the middle.
 
-A transaction of which one row is not known may be rejected, and with it its other rows, in any bucket. So the buckets
+A transaction with a row that is not known may be rejected, and with it its other rows, in any bucket. So the buckets
 are looked at in rounds until nothing is added, as `conflict.engine.columnar.fixed_point` finds the transactions in
 conflict. Of the functions that were in force, the rounds also tell where the moments of judging are known.
 """

@@ -24,7 +24,7 @@ class SettledRows:
     Attributes:
         rows: By bucket, the rows that can have been judged before a change of their own cluster, and of which it is
             known when: epoch apply and row as one number each, sorted. Shape of each (rows,).
-        contradicted: Epoch applies of which the logs contradict what is known: some of their rows were judged earlier.
+        contradicted: Epoch applies where the logs contradict what is known: some of their rows were judged earlier.
             Shape (applies,).
     """
 
@@ -47,7 +47,7 @@ class Unsure:
     What is not known under a pair of all buckets together.
 
     Attributes:
-        conflicts: Transactions of which it is not known whether they are rejected, per epoch apply.
+        conflicts: Transactions whose rejection is uncertain, per epoch apply.
         start: Per cluster, the epoch apply from which on any transaction may be one of them. Shape (clusters,).
         settled: What is known of the moments of judging.
     """
@@ -97,7 +97,7 @@ class Unsure:
 @attrs.frozen(eq=False)
 class UnsureFindings:
     """
-    What a bucket tells of transactions that may be rejected: epoch apply and group, shape (transactions, 2).
+    What a bucket shows of transactions that may be rejected: epoch apply and group, shape (transactions, 2).
 
     Attributes:
         unsure: Those with a decision that is not known.

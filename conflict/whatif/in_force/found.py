@@ -92,7 +92,7 @@ class _Found:
             for table, own in sorted(self.others.items())
         }
         if named:
-            yield f"As well fits {'; '.join(f'{others} on {table}' for table, others in named.items())}."
+            yield f"Fits equally well: {'; '.join(f'{others} on {table}' for table, others in named.items())}."
 
 
 def find_functions(configuration: Configuration, progress: StageProgress = no_progress) -> ShownFunctions | None:

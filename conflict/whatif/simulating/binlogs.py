@@ -237,7 +237,7 @@ class _Packer:
     def of(cls, run: Simulated, side: int) -> _Packer:
         """Return that of a cluster."""
         site = run.model.sites[side]
-        setups = list(run.model.setups()[site.name].values())
+        setups = list(run.model.setups[site.name].values())
         settings = BinlogSettings(server_id=site.server_id)
         tables = [*(setup.table for setup in setups), APPLY_STATUS_TABLE]
         formats = [*(setup.format for setup in setups), effective_format(None)]

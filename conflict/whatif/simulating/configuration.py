@@ -13,6 +13,7 @@ Of more than two clusters, each has one source at most: the schedule of a run fi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 
 import attrs
 import numpy as np
@@ -276,7 +277,7 @@ class Model:
     @property
     def schema(self) -> Schema:
         """The definitions of the tables."""
-        return parse_schema("\n".join(table.definition for table in self.tables), database=DATABASE)
+        return _schema_of(tuple(table.definition for table in self.tables))
 
     @property
     def is_pair(self) -> bool:
@@ -333,14 +334,15 @@ class Model:
         )
         return Configuration(clusters, self.schema, self.replication_rows)
 
-    def setups(self) -> dict[str, dict[str, TableSetup]]:
+    @cached_property
+    def setups(self) -> Mapping[str, Mapping[str, TableSetup]]:
         """
-        Return how each server sets up each table.
+        How each server sets up each table.
 
         Raises:
             ConfigurationError: A server refuses a table.
         """
-        schema, found = self.schema, {}
+        schema, found = self.schema, dict[str, dict[str, TableSetup]]()
         for site in self.sites:
             found[site.name] = set_up(schema, self.replication_rows, site.server_id)
             for name, setup in found[site.name].items():
@@ -367,10 +369,15 @@ class Model:
 
     def clusters(self) -> list[ClusterSetup]:
         """Return the clusters in the form that rules are made of."""
-        setups = self.setups()
+        setups = self.setups
         return [
             ClusterSetup(site.name, site.server_id, tuple(setups[site.name].values()), site.role) for site in self.sites
         ]
+
+
+@lru_cache(maxsize=16)  # every point and seed of a sweep asks for it, several times
+def _schema_of(definitions: tuple[str, ...]) -> Schema:
+    return parse_schema("\n".join(definitions), database=DATABASE)
 
 
 def _is_endless(spans: Sequence[Span]) -> bool:

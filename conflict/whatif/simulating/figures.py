@@ -52,7 +52,7 @@ def _layouts_of(setups: Iterable[TableSetup]) -> dict[str, RowLayout]:
 
 def history_of(run: Simulated) -> History:
     """Return what happened, without its consequences."""
-    setups = run.model.setups()
+    setups = run.model.setups
     layouts = _layouts_of(setups[run.model.sites[0].name].values())
     clusters = tuple(
         Cluster(site.name, site.server_id, _timeline(run, side, list(setups[site.name].values()), layouts), site.role)

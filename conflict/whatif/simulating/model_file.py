@@ -222,7 +222,7 @@ def parse_model(document: Mapping[str, Any]) -> Model:
         top.value(name)
     top.finish()
     refuse_unconnected(model)
-    model.setups()
+    assert model.setups  # which refuses what a server does
     _refuse_too_much(model)
     return model
 

@@ -67,7 +67,7 @@ def predictions(model: Model, found: Mapping[str, Any]) -> list[Predicted]:
     """
     if not model.is_pair or any(site["epochs"]["never_applied"].high for site in found["clusters"].values()):
         return []
-    setups, predicted = model.setups(), list[Predicted]()
+    setups, predicted = model.setups, list[Predicted]()
     for site, other in (model.sites, reversed(model.sites)):
         mine, theirs = found["clusters"][site.name], found["clusters"][other.name]
         for number, (table, setup) in enumerate(zip(model.tables, setups[site.name].values(), strict=True)):

@@ -16,10 +16,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from conflict import pipeline
 from conflict.cli.app import COMMANDS, main
 from conflict.cli.commands import warm_up
 from conflict.history.tasks import in_threads
+from conflict.runs import pipeline
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
 

@@ -133,7 +133,7 @@ def test_clusters_without_a_name_are_the_servers_of_the_rows(tmp_path: Path) -> 
     ("arguments", "message"),
     [
         ((), "give a run file, or --schema"),
-        ((EXAMPLE / "run.toml", "--primary", "london"), "is a run file, which has entries for what is given besides"),
+        ((EXAMPLE / "run.toml", "--primary", "london"), "is a run file; put the other arguments into it"),
         (("--variables", "london"), "--variables london is not understood; give CLUSTER=FILE"),
         (
             ("--schema", EXAMPLE / "schema.sql", "--primary", "C"),

@@ -10,12 +10,12 @@ import pytest
 
 from conflict.config.configuration import LoggingServer
 from conflict.explaining.explainer import Explainer
-from conflict.history.crashes import Crash, crashes_in_rows, crashes_of
+from conflict.history.crashes import crashes_in_rows, crashes_of
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
-from conflict.history.model import UnloggedKind
 from conflict.history.restarts import Disconnect
 from conflict.history.timeline import START, Position
+from conflict.history.unlogged import Crash, UnloggedKind
 from conflict.history.unlogged_changes import MISSING, LoggedState
 from conflict.judge.case import ConflictCase
 from conflict.judge.judged_run import JudgedRun

@@ -9,9 +9,8 @@ import pytest
 from conflict.errors import HistoryError, NotBuiltError
 from conflict.history.epoch_logs import read_epochs
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch, EpochReader
-from conflict.history.model import ReturnedEpoch
 from conflict.history.statement_places import StatementPlaces
-from conflict.history.timeline import Origin
+from conflict.history.timeline import Origin, ReturnedEpoch
 from ndb_formats.binlog_reader import Event
 from ndb_formats.errors import CorruptError, FormatError, SchemaError, TruncatedError, UnsupportedError, WrongKeyError
 from ndb_formats.events.header import EventHeader

@@ -21,11 +21,11 @@ from conflict.explaining.explainer import Explainer
 from conflict.history.definitions_over_time import make_run
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.folder import Folder
-from conflict.history.model import UnloggedChange, UnloggedKind
 from conflict.history.reading import read_clusters
 from conflict.history.run import Run
 from conflict.history.tasks import in_threads
 from conflict.history.timeline import Position
+from conflict.history.unlogged import UnloggedChange, UnloggedKind
 from conflict.history.unlogged_changes import MISSING, LoggedState, logged_states, unlogged_changes, unlogged_of_row
 from conflict.judge.case import ConflictCase, find_recordings
 from conflict.results.result import Result

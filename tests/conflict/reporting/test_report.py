@@ -11,8 +11,6 @@ from typing import Any
 import attrs
 import pyarrow as pa
 import pytest
-from conflict.reporting.kinds import resolve as kinds_resolve
-from conflict.reporting.kinds import sweep as kinds_sweep
 
 from conflict.cli.refusals import ExitCode
 from conflict.errors import ConfigurationError
@@ -348,8 +346,8 @@ def test_what_is_cut_says_where_the_rest_is(
     results: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of how many rows or lines the first ones are shown, and the command or the file that has all of them."""
-    monkeypatch.setattr(kinds_resolve, "_MOST_ROWS", 2)
-    monkeypatch.setattr(kinds_sweep, "_MOST_LINES", 1)
+    monkeypatch.setattr("conflict.reporting.resolve_part._MOST_ROWS", 2)
+    monkeypatch.setattr("conflict.whatif.sweeping.telling._MOST_LINES", 1)
     cut, lost = [table for table in part_of(results["resolve"]).telling.tables if table.note]
     assert (len(cut.rows), "4 rows more" in cut.note) == (2, True)
     command = shlex.split(cut.note.partition("ndb-conflict ")[2])
@@ -378,7 +376,7 @@ def test_a_sweep_that_was_stopped_is_refused(tmp_path: Path) -> None:
     (tmp_path / "sweep" / "runs").mkdir(parents=True)
     code, output = invoke("report", tmp_path / "sweep", "--out", tmp_path / "r.html")
     assert code == ExitCode.REFUSED
-    assert "holds a sweep that did not come to its end; give its command again, which goes on" in output
+    assert "holds an unfinished sweep; run the same command again to continue it" in output
 
 
 def test_what_is_not_known_is_said(results: dict[str, Path]) -> None:

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.engine.ledger.arrow_rows import key_values, table_of
-from conflict.engine.ledger.table_keys import TableKey
+from conflict.engine.ledger.table_keys import TableKey, table_of, typed_keys
 from ndb_formats.constants import ColumnCode
 from ndb_formats.types.column_types import WireType, codec_of
 from ndb_formats.types.values import Value
@@ -20,7 +19,7 @@ def values(columns: dict[str, str], *keys: tuple[Value, ...]) -> list[tuple[obje
     key = TableKey.of(table)
     identities = [key.identity(each) for each in keys]
     texts = pa.chunked_array([pa.array(map(key.text, identities), pa.string())])
-    found = key_values(pa.chunked_array([pa.array(identities, pa.binary())]), texts, table).to_pylist()
+    found = typed_keys(pa.chunked_array([pa.array(identities, pa.binary())]), texts, table).to_pylist()
     return [tuple(row.values()) for row in found]
 
 
@@ -59,7 +58,7 @@ def test_moments_in_an_older_form() -> None:
     moment = ("10:11:12", "2026-11-20 01:02:03")
     identity = key.identity(moment)
     columns = pa.chunked_array([[identity]], pa.binary()), pa.chunked_array([[key.text(identity)]], pa.string())
-    assert [tuple(row.values()) for row in key_values(*columns, table).to_pylist()] == [moment]
+    assert [tuple(row.values()) for row in typed_keys(*columns, table).to_pylist()] == [moment]
 
 
 def test_no_keys() -> None:

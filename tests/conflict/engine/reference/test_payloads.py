@@ -9,8 +9,8 @@ import pytest
 
 from conflict.engine.inference.replay import resolve
 from conflict.engine.ledger.model import Resolution, stop_at_returned
-from conflict.history.model import Payloads, ReturnedEpoch
-from conflict.history.timeline import LAST_GROUP, Origin
+from conflict.history.model import Payloads
+from conflict.history.timeline import LAST_GROUP, Origin, ReturnedEpoch
 from conflict.rules.stops import ServerStop
 from tests.conflict.histories import MORE_TABLES, TABLES, counters, history, rows, setups
 

@@ -43,7 +43,7 @@ def configuration(run: Simulated) -> Run:
 
 def assert_same_as_reference(model: Model, seed: int) -> None:
     run = simulate(model, seed)
-    resolution = resolve(history_of(run), run.model.setups())
+    resolution = resolve(history_of(run), run.model.setups)
     tables = run.model.schema.tables
     mine: dict[str, list[Any]] = {site.name: [] for site in run.model.sites}
     for each in decisions_in_order(run):

@@ -64,7 +64,7 @@ def test_the_window_of_clocks_that_differ(skews: tuple[int, int], window: float)
     """
     model = parse_model({"function": "NDB$MAX(x)", "clusters": {"A": {}, "B": {}}})
     here, there = (attrs.evolve(site, skew=skew) for site, skew in zip(model.sites, skews, strict=True))
-    function = next(iter(model.setups()["A"].values())).function
+    function = next(iter(model.setups["A"].values())).function
     assert function is not None
     share = _share(function, Stamp.CLOCK, here, there, (2.0, 3.0), (0.1, 9.0))
     assert share == pytest.approx(1 - math.exp(-2.0 * window))
@@ -85,7 +85,7 @@ def test_windows_that_never_close() -> None:
     """After an outage of hours every change is in conflict; the length of the window is no number that overflows."""
     model = parse_model({"function": "NDB$EPOCH()", "clusters": {"A": {}, "B": {}}})
     site, other = model.sites
-    function = next(iter(model.setups()["A"].values())).function
+    function = next(iter(model.setups["A"].values())).function
     assert function is not None
     share = [_share(function, Stamp.NONE, site, other, (1.0, 1.0), (1.0, back)) for back in (0.0, 1e-9, 1e4)]
     assert share == [0.0, pytest.approx(1e-9), 1.0]
