@@ -1,9 +1,8 @@
 """
-Text files from users, and messages that name the place of a fault in them.
+What users name in paths: text files and the place of a fault in them, addresses of object storage, folders of results.
 
-Paths: what reads and writes on object storage takes addresses, too; anything else refuses them by name.
-
-So is a folder that a command wrote, where something else is wanted.
+Only what reads and writes on object storage takes addresses; anything else refuses them by name, and so it does a
+folder that a command wrote where something else is wanted.
 """
 
 from __future__ import annotations

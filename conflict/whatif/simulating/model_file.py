@@ -1,9 +1,5 @@
 """
-The file that describes a simulation. docs/model.md describes its entries.
-
-The text of a file that describes a simulation, from its document.
-
-Workloads to begin with. A file that names one lays its own entries over it.
+The file that describes a simulation: read, written, and laid over a preset; docs/model.md describes its entries.
 """
 
 from __future__ import annotations

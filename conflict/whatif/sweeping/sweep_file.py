@@ -1,7 +1,5 @@
 """
-The file that describes a sweep. docs/sweep.md describes its entries.
-
-The axes of a grid, and what each does to the document of a model. docs/sweep.md lists them.
+The file that describes a sweep, and what each axis of its grid does to the document of a model (docs/sweep.md).
 """
 
 from __future__ import annotations
