@@ -36,7 +36,7 @@ from conflict.explaining.outcomes import (
     open_decisions,
     unlogged_changes,
 )
-from conflict.explaining.replaying import ReplayedStory, judges
+from conflict.explaining.replaying import ReplayedStory
 from conflict.explaining.row_changes import RowLog, WantedChanges, WantedRow, read_logs
 from conflict.explaining.row_ends import differing_rows, end_of
 from conflict.explaining.short_story import answer_of, parting_of
@@ -48,6 +48,7 @@ from conflict.history.run import Run
 from conflict.results.conflicts import read_outcomes
 from conflict.results.doubts import Doubt, doubts_from_the_middle, stopped_words
 from conflict.results.result import Result
+from conflict.rules.deployed import Deployed
 from conflict.rules.exceptions_table import ExceptionsTable, cause_name
 from conflict.runs.run_inputs import run_of_result
 from conflict.telling.shown_text import listed, short_names
@@ -401,7 +402,7 @@ class Explainer:
         """Whether a cluster judges a table by epoch at any time."""
         role = next(each.role for each in self.run.clusters if each.name == cluster)
         found = self._functions.ever(cluster, table)
-        return any(each is not None and judges(each, role) and each.spec.refreshes for each in found)
+        return any(Deployed(each, role).refreshes for each in found)
 
     def _notes(self, logs: Mapping[str, RowLog], outcomes: Iterable[DecidedOperation]) -> tuple[str, ...]:
         document = self.result.run

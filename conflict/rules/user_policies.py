@@ -30,7 +30,7 @@ import attrs
 from conflict.documents import Must, one_of, read
 from conflict.errors import ConfigurationError
 from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
-from conflict.rules.functions import COMPARING, FUNCTIONS, OF_POLICIES, Cell, FunctionSpec
+from conflict.rules.functions import FUNCTIONS, OF_POLICIES, Cell, FunctionSpec, is_comparing
 from ndb_formats.events.rows_event import Operation
 
 ENTRY_POINTS = "ndb_conflict.functions"
@@ -61,7 +61,7 @@ class _Row:
 
     def __attrs_post_init__(self) -> None:
         cells = {self.write, self.update, self.delete}
-        if Cell.BY_EPOCH in cells and COMPARING & cells:
+        if Cell.BY_EPOCH in cells and any(map(is_comparing, cells)):
             message = (
                 f"{self.name} compares a column for one operation and epochs for another; use one or the other for all "
                 "three"

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from conflict.config.text_file import located, parsed_toml, read_text
 from conflict.documents import Must
 from conflict.errors import ConfigurationError
-from conflict.rules.functions import Argument, typed_function
+from conflict.rules.functions import typed_function
 from conflict.rules.replication_table import Role
 from conflict.whatif.simulating.configuration import (
     MOST_COLUMNS,
@@ -314,8 +314,7 @@ def _functions(words: TomlEntries, names: Sequence[str]) -> dict[str, str]:
             words.refuse("function", f"a function per cluster: {', '.join(names)}")
         return given
     spec = typed_function(given).spec
-    alone = spec.argument is Argument.GCI_BITS and not spec.uses_role
-    return dict.fromkeys([primary] if alone else names, given)
+    return dict.fromkeys([primary] if spec.on_primary_alone else names, given)
 
 
 def _site(
