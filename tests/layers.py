@@ -23,6 +23,7 @@ LAYERS = {
     ),
     "conflict": (
         "errors",
+        "documents",
         "surroundings",
         "rules",
         "telling",

@@ -99,7 +99,7 @@ def configuration(function: str, binlog_type: int | None = None) -> Run:
     by_column = spec.argument is Argument.COLUMN
     text = f"{function}({RESOLVE if by_column else ''})"
     rows = [ReplicationRow("bench", "account", 0, number, text)]
-    if not by_column and not spec.uses_role:
+    if spec.on_primary_alone:
         rows = [
             ReplicationRow("bench", "account", server_id(0), number, text),
             ReplicationRow("bench", "account", server_id(1), number, None),

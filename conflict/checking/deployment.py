@@ -17,6 +17,7 @@ from functools import partial
 
 import attrs
 
+from conflict.rules.deployed import Deployed
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import Refusal, refusal_of
@@ -151,6 +152,11 @@ class Deployment:
     def own_logging(self) -> TableLogging:
         """How the applier's cluster logs the table."""
         return self.own or self.source
+
+    @property
+    def deployed(self) -> Deployed:
+        """The function as it is in force on the applier's cluster."""
+        return Deployed(self.function, self.role, self.own_logging.format)
 
     @property
     def refusal(self) -> Refusal | None:

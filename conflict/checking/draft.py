@@ -83,15 +83,14 @@ def _rows(additions: Additions, names: Sequence[str], server_ids: Mapping[str, s
     """Yield a row of mysql.ndb_replication for each function; its binlog type is left to the server options."""
     for pattern, text in additions.functions.items():
         spec = typed_function(text).spec
-        on_primary = spec.refreshes and not spec.uses_role
-        if on_primary and additions.primary is None:
+        if spec.on_primary_alone and additions.primary is None:
             message = f"{text} works on a primary; say which cluster it is: --primary {' or --primary '.join(names)}"
             raise ConfigurationError(message)
         database, _, table = pattern.translate(_LIKE).rpartition(".")
         yield "[[ndb_replication]]"
         yield f"db = {json.dumps(database or '%')}"
         yield f"table_name = {json.dumps(table)}"
-        yield f"server_id = {server_ids[additions.primary or ''] if on_primary else 0}"
+        yield f"server_id = {server_ids[additions.primary or ''] if spec.on_primary_alone else 0}"
         yield f"conflict_fn = {json.dumps(text)}"
 
 

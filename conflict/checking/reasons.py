@@ -15,7 +15,7 @@ from conflict.checking.findings import Code, Finding, Fix, Severity
 from conflict.config.arguments import DeploymentPolicy
 from conflict.rules.functions import FUNCTIONS, ConflictFunction
 from conflict.rules.replication_table import Role
-from conflict.rules.stops import ROLE_VARIABLE, ServerStop, active_function
+from conflict.rules.stops import ROLE_VARIABLE, ServerStop
 from conflict.rules.table_setup import Refusal, RefusalKind
 from conflict.telling.shown_text import listed
 from ndb_formats.schema.tables import Table
@@ -152,17 +152,15 @@ def _not_logged(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _roles(deployment: Deployment) -> Iterator[Finding]:
-    spec, role = deployment.function.spec, deployment.role
-    if not spec.uses_role:
-        return
-    if role is Role.NONE:
-        why = ServerStop.NO_ROLE.because(function=spec.name)
+    deployed, role = deployment.deployed, deployment.role
+    if deployed.lacks_role:
+        why = ServerStop.NO_ROLE.because(function=deployment.function.spec.name)
         sentence = f"{why}; the applier stops at the first change of the table."
         yield Finding(Code.NO_ROLE, sentence, at=ROLE_VARIABLE)
-    elif role is Role.PASS:
+    elif deployed.ignored:
         sentence = "With role PASS the function is ignored: every change is applied, and no conflict is found."
         yield Finding(Code.ROLE_PASS, sentence, at=ROLE_VARIABLE)
-    elif role is not None and role is deployment.peer_role:
+    elif deployment.function.spec.uses_role and role is not None and role is deployment.peer_role:
         effect = "each rejects changes of the other" if role is Role.PRIMARY else "neither finds a conflict"
         sentence = f"Both clusters have role {role}, and one PRIMARY and one SECONDARY are needed: {effect}."
         yield Finding(Code.SAME_ROLES, sentence, at=ROLE_VARIABLE)
@@ -171,8 +169,7 @@ def _roles(deployment: Deployment) -> Iterator[Finding]:
 def _transaction_ids(deployment: Deployment) -> Iterator[Finding]:
     """Yield that transactions are judged without their ids; the applier of a secondary stops as well, as recorded."""
     spec, source = deployment.function.spec, deployment.source
-    active = active_function(deployment.function, deployment.role) is not None
-    if active and source.format.logged and source.transaction_ids is False and spec.transactional:
+    if source.format.logged and source.transaction_ids is False and deployment.deployed.needs_transaction_ids:
         stop = ServerStop.NO_TRANSACTION_IDS
         sentence = (
             f"{stop.because(function=spec.name)} ({_TRANSACTION_IDS} = OFF): the first change stops the applier with "
@@ -213,7 +210,7 @@ def _refreshes(deployment: Deployment) -> Iterator[Finding]:
     spec = deployment.function.spec
     if not spec.refreshes:
         return
-    if not spec.uses_role and deployment.on_both:
+    if spec.on_primary_alone and deployment.on_both:
         sentence = (
             f"{spec.name} is set on both clusters, so both are primary: each refreshes its rows on the other, without "
             "end."

@@ -129,7 +129,7 @@ def _epoch_notes(deployment: Deployment) -> Iterator[str]:
         return
     yield "The row of mysql.ndb_replication must exist before the table is created."
     yield "The other cluster needs ndb_log_apply_status=ON, which shows which epochs have reached it."
-    if not spec.uses_role:
+    if spec.on_primary_alone:
         yield "The primary, whose changes win, is the cluster whose server id the function's row names."
         yield "Delete-delete is not refreshed: a row that both clusters delete can differ when it is inserted again."
     elif deployment.role is None:

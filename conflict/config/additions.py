@@ -143,4 +143,4 @@ def _of_primary(text: str | None) -> bool:
         spec = None if not text else parse_conflict_function(text).spec
     except ConfigurationError:
         return False
-    return spec is not None and spec.refreshes and not spec.uses_role
+    return spec is not None and spec.on_primary_alone

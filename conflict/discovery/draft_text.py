@@ -181,8 +181,8 @@ def _replication(
 
 
 def _text(function: ConflictFunction | None, cluster: ClusterConfiguration, primary: str | None) -> str | None:
-    """Return the function of a table on one cluster: NDB$EPOCH and NDB$EPOCH_TRANS are set on the primary alone."""
-    if function is None or (function.spec.refreshes and not function.spec.uses_role and cluster.name != primary):
+    """Return the function of a table on one cluster, as text."""
+    if function is None or (function.spec.on_primary_alone and cluster.name != primary):
         return None
     return function.short
 

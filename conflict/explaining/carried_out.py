@@ -188,11 +188,6 @@ def _shown(cluster: ObservedCluster, key: RowKey) -> dict[str, Value] | None:
     return values_of(RowImage(cluster.layouts[key[0]], places, tuple(row.payloads[place] for place in places)))
 
 
-def judges(function: ConflictFunction | None, role: Role) -> bool:
-    """Whether a function judges what arrives; with roles, the primary's alone does."""
-    return function is not None and (not function.spec.uses_role or role is Role.PRIMARY)
-
-
 def _exists(row: Row | None) -> bool | None:
     """Whether a row exists; None if that is not known."""
     return None if row is NOT_KNOWN else row is not None

@@ -15,7 +15,7 @@ from conflict.config.arguments import StageProgress, no_progress
 from conflict.engine.ledger.layout import OUTCOME_PLACE
 from conflict.errors import HistoryError
 from conflict.explaining.asked import EXCEPTIONS_KEY, exceptions_row, source_of, transaction_asked
-from conflict.explaining.carried_out import StoryRows, judges
+from conflict.explaining.carried_out import StoryRows
 from conflict.explaining.drafts import EventDraft, StoryFacts, drafts_of
 from conflict.explaining.explained_run import ExplainedRun
 from conflict.explaining.keys_asked import GivenKey, identity_asked, key_as_given
@@ -29,6 +29,7 @@ from conflict.explaining.story_so_far import StorySoFar, tell
 from conflict.explaining.transactions_in_conflict import ConflictReasons
 from conflict.results.conflicts import read_outcomes
 from conflict.results.result import Result
+from conflict.rules.deployed import Deployed
 from conflict.runs.run_inputs import run_of_result
 from ndb_formats.events.rows_event import Operation
 
@@ -254,5 +255,5 @@ class Explainer(ExplainedRun):
             cluster.name
             for cluster in self.run.clusters
             for each in functions.ever(cluster.name, table)
-            if each is not None and judges(each, cluster.role) and each.spec.refreshes
+            if Deployed(each, cluster.role).refreshes
         )

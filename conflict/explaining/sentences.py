@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conflict.engine.inference.rows import is_dated
-from conflict.explaining.carried_out import CarriedOut, judges
+from conflict.explaining.carried_out import CarriedOut
 from conflict.explaining.drafts import EventDraft
 from conflict.explaining.events import Winner, place_words, verb
 from conflict.explaining.outcomes import RecordedOutcome
@@ -22,7 +22,8 @@ from conflict.rules.decision import (
     reason_words,
     value_words,
 )
-from conflict.rules.functions import COMPARING, Cell, ConflictFunction
+from conflict.rules.deployed import Deployed
+from conflict.rules.functions import Cell, ConflictFunction, is_comparing
 from ndb_formats.events.rows_event import Operation
 
 
@@ -97,7 +98,7 @@ def applied_sentence(draft: EventDraft, done: CarriedOut) -> str:
         said += " over the row that was there"
     if function is None:
         return f"{said}: no conflict function is set for the table here, so nothing was compared"
-    if not judges(function, done.role):
+    if not Deployed(function, done.role).judges:
         return f"{said}: the role of the cluster lets it, and nothing was compared"
     if done.existed is False:
         return f"{said}: no row was there"
@@ -127,7 +128,7 @@ def _compared(draft: EventDraft, done: CarriedOut, function: ConflictFunction) -
             return "the row was last changed here by the applier"
         back = f" (epochs up to {draft.came_back} had)" if draft.came_back >= met.epoch else ""
         return f"the row was last changed here in epoch {met.epoch}, which had come back{back}"
-    values = done.compared(function) if cell in COMPARING else None
+    values = done.compared(function) if is_comparing(cell) else None
     if values is not None:
         return f"it brings {function.column}={value_words(values[0])}, and the row had {value_words(values[1])}"
     return "the row was there, and nothing else is asked" if cell is Cell.REJECT_IF_MISSING else ""

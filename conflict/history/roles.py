@@ -122,7 +122,6 @@ def _tells(setup: TableSetup | None) -> bool:
         setup is not None
         and setup.function is not None
         and setup.function.spec.uses_role
-        and setup.function.spec.uses_role
         and bool(setup.table.primary_key)
     )
 
@@ -188,7 +187,7 @@ class FittingMarks:
     def marks(self, setups: Setups, table: str, role: Role) -> frozenset[Mark]:
         """Return the marks that a row may have that a cluster's applier changed, by its setups at that time."""
         setup = setups.get(table)
-        if setup is None or setup.function is None or not setup.function.spec.uses_role or role is not Role.PRIMARY:
+        if setup is None or not setup.deployed(role).marks_reflected:
             return frozenset({Mark.NONE})
         keyless = not setup.table.primary_key
         acted_on = any(link.child == table and link.acts for link in links_on(setups))

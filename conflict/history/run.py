@@ -335,6 +335,11 @@ class Run:
         """Whether the logs have to show if tables held rows before; else they held none, or the run says so."""
         return self.span.empty is None and not self.definitions and self.links.is_pair
 
+    @property
+    def from_the_middle(self) -> Run:
+        """The run if tables held rows before the logs."""
+        return attrs.evolve(self, span=attrs.evolve(self.span, empty=False))
+
     def moment_at_start(self, cluster: ClusterConfiguration) -> Moment | None:
         """Return what is in force on a cluster where the binlogs start that are given; None without definitions."""
         if cluster.name not in self.definitions:

@@ -20,6 +20,7 @@ Position = tuple[int, int]
 START: Position = (0, -1)
 END: Position = (2**64 - 1, 0)
 LAST_GROUP = 2**31 - 1  # greater than the groups of any epoch
+OVERLAPPING = 4  # parallel workers may judge an epoch before so many epochs in front of it are committed
 
 
 @attrs.frozen

@@ -92,8 +92,8 @@ class LogFacts:
         effects: Row changes of its applier.
         effects_apart: How many of these belong to no epoch of another cluster.
         replicates: Whether the cluster replicates from another one.
-        refreshes: Whether its applier is known to have refreshed rows.
-        reflects: Whether its applier is known to have marked rows as reflected.
+        refreshed: Whether its applier is known to have refreshed rows.
+        reflected: Whether its applier is known to have marked rows as reflected.
         role: The role that the cluster is given; None if that is not known, or changed.
         changed_tables: The tables of its own row changes.
         applied_tables: The tables of the row changes of its applier.
@@ -105,8 +105,8 @@ class LogFacts:
     effects: int = 0
     effects_apart: int = 0
     replicates: bool = True
-    refreshes: bool = False
-    reflects: bool = False
+    refreshed: bool = False
+    reflected: bool = False
     role: Role | None = None
     changed_tables: frozenset[str] = frozenset()
     applied_tables: frozenset[str] = frozenset()
@@ -119,4 +119,4 @@ class LogFacts:
     @property
     def other_role(self) -> bool:
         """Whether it marked rows as reflected, which only a primary does, and is given another role."""
-        return self.reflects and self.role not in (None, Role.PRIMARY)
+        return self.reflected and self.role not in (None, Role.PRIMARY)

@@ -99,7 +99,7 @@ def changed_roles(shown: Mapping[str, Sequence[ShownChange]], facts: Mapping[str
     """Yield the roles that changed while the binlogs were written, of each cluster; `facts`: what its binlog holds."""
     # Refreshes alone may be those of a function without roles, unless the clusters changed places.
     swapped = len({each.new for changes in shown.values() for each in changes[-1:]}) > 1
-    marked = swapped or any(own.reflects for own in facts.values())
+    marked = swapped or any(own.reflected for own in facts.values())
     for name, changes in shown.items():
         for each in changes:
             if not marked:

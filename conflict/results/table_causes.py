@@ -16,6 +16,7 @@ from conflict.engine.ledger.contradictions import OTHER_VALUES, kind_text, marke
 from conflict.history.roles import Mark
 from conflict.history.shown_effects import Effect
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
+from conflict.rules.functions import ConflictFunction
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import RefusalKind, TableSetup
 from conflict.telling.shown_text import capitalized
@@ -151,7 +152,7 @@ def causes_of_tables(
 def of_mark(name: str, setup: TableSetup, mark: Mark) -> LikelyCause:
     """Return what it points to that a cluster marks rows otherwise than its role and function do."""
     tables = (setup.table.full_name,)
-    if setup.function is None or not setup.function.spec.uses_role:
+    if not _by_role(setup):
         sentence = (
             f"{name} marked rows as reflected, which only a primary of NDB$EPOCH2 or NDB$EPOCH2_TRANS does: "
             f"{_IN_FORCE}."
@@ -200,7 +201,7 @@ def _of_refusal(each: _Seen) -> Iterator[LikelyCause]:
 def _of_roles(seen: Iterable[_Seen], facts: Mapping[str, LogFacts], setups: Setups) -> Iterator[LikelyCause]:
     """Yield the clusters that marked rows as reflected and are given another role, even if effects differ, too."""
     for name in dict.fromkeys(each.cluster for each in seen if facts[each.cluster].other_role):
-        for setup in filter(_reflects, setups[name].values()):
+        for setup in filter(_by_role, setups[name].values()):
             yield of_mark(name, setup, Mark.REFLECTED)
 
 
@@ -211,14 +212,14 @@ def _of_marks(
     if any(map(_refused, setups[each.cluster].values())):  # its function is not known then
         return
     own, marks = facts[each.cluster], each.marks
-    if own.reflects and not any(map(_reflects, setups[each.cluster].values())):
+    if own.reflected and not any(map(_by_role, setups[each.cluster].values())):
         marks = (Mark.REFLECTED,)
     primaries = {other.cluster for other in seen if Mark.REFLECTED in other.marks}
-    primaries |= {name for name, other in facts.items() if other.reflects}
+    primaries |= {name for name, other in facts.items() if other.reflected}
     for mark in marks:
-        if mark is Mark.REFLECTED or primaries - {each.cluster} or not _reflects(each.setup):
+        if mark is Mark.REFLECTED or primaries - {each.cluster} or not _by_role(each.setup):
             yield of_mark(each.cluster, each.setup, mark)
-        elif own.refreshes:
+        elif own.refreshed:
             sentence = (
                 f"{each.cluster} refreshed rows after conflicts and did not mark those that it applied as reflected: "
                 f"NDB$EPOCH or NDB$EPOCH_TRANS was in force, and not {each.setup.function} ({_GIVE})."
@@ -272,7 +273,7 @@ def _elsewhere(name: str, setups: Setups) -> tuple[str | None, str]:
     """Return another cluster that has a function by epoch without roles, and the function."""
     for cluster, tables in setups.items():
         for setup in tables.values():
-            if cluster != name and _by_epoch(setup) and not _reflects(setup):
+            if cluster != name and _on_primary_alone(setup.function):
                 return cluster, str(setup.function)
     return None, ""
 
@@ -281,8 +282,12 @@ def _refused(setup: TableSetup) -> bool:
     return setup.refusal is not None and setup.refusal.kind is not RefusalKind.DROPPED
 
 
-def _reflects(setup: TableSetup) -> bool:
+def _by_role(setup: TableSetup) -> bool:
     return setup.function is not None and setup.function.spec.uses_role
+
+
+def _on_primary_alone(function: ConflictFunction | None) -> bool:
+    return function is not None and function.spec.on_primary_alone
 
 
 def _by_epoch(setup: TableSetup | None) -> bool:
@@ -297,7 +302,7 @@ def _of_values(each: _Seen) -> LikelyCause:
 
 def _not_refreshing(seen: Iterable[_Seen], facts: Mapping[str, LogFacts]) -> list[_Seen]:
     """Return what shows that no function by epoch was in force: conflicts, and no refreshed row in any binlog."""
-    if any(own.refreshes for own in facts.values()):
+    if any(own.refreshed for own in facts.values()):
         return []
     return [each for each in seen if _by_epoch(each.setup) and (each.kept or each.not_refreshed)]
 
@@ -348,9 +353,9 @@ def _kinds(each: _Seen, facts: Mapping[str, LogFacts]) -> tuple[CauseKind, ...]:
     """Return what may be wrong where a table has a function; `facts`: per cluster, what its binlog holds."""
     function, kinds = each.setup.function, [CauseKind.FUNCTION]
     primaries = [given for given, own in facts.items() if own.role is Role.PRIMARY]
-    if _reflects(each.setup) and (not facts[each.cluster].reflects or len(primaries) > 1):
+    if _by_role(each.setup) and (not facts[each.cluster].reflected or len(primaries) > 1):
         kinds.append(CauseKind.ROLE)
-    elif function is not None and function.spec.refreshes and not function.spec.uses_role:
+    elif _on_primary_alone(function):
         kinds.append(CauseKind.PRIMARY)
     if each.rejects_more:
         kinds.append(CauseKind.UNLOGGED)

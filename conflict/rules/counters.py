@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from conflict.rules.decision import Decision, Verdict, is_delete_delete
+from conflict.rules.decision import Decision, Verdict, is_delete_delete, marks_transaction
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
 from ndb_formats.events.rows_event import Operation
 
@@ -63,7 +63,7 @@ def moved_counters(spec: FunctionSpec, operation: Operation, decision: Decision 
         return moved
     moved[spec.counter] = 1
     delete_delete = is_delete_delete(operation, decision.cause)
-    if spec.transactional and (not delete_delete or spec.delete_delete_conflicts):
+    if marks_transaction(spec.transactional, delete_delete, spec.delete_delete_conflicts):
         moved[TRANSACTION_ROW_CONFLICTS] = 1
     if spec.refreshes and delete_delete:
         moved[DELETE_DELETE] = 1

@@ -5,6 +5,7 @@ The decision on one incoming row operation, as data, and as a sentence (`explain
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
@@ -12,6 +13,11 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Column
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Truth = TypeVar("Truth", bool, "npt.NDArray[np.bool_]")
 _LOW_WORD = 0xFFFFFFFF
 _SIGN = 1 << 63
 
@@ -148,6 +154,18 @@ def is_delete_delete(operation: int, cause: int) -> bool:
     transaction (`FunctionSpec.delete_delete_conflicts`). Kernels compile this, too.
     """
     return operation == _DELETE and cause == _MISSING
+
+
+def marks_transaction(transactional: Truth, delete_delete: Truth, delete_delete_conflicts: Truth) -> Truth:
+    """
+    Whether a rejected operation puts its transaction in conflict. Kernels compile this, too; it takes whole arrays.
+
+    Args:
+        transactional: Whether the function rejects whole transactions.
+        delete_delete: Whether the operation is one; see `is_delete_delete`.
+        delete_delete_conflicts: Whether the function counts that among the conflicts of a transaction.
+    """
+    return transactional & (delete_delete <= delete_delete_conflicts)  # if it is one, the function must count it
 
 
 def outcome_bit(verdict: int, cause: int) -> int:

@@ -76,7 +76,6 @@ class Cell(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
-COMPARING = frozenset({Cell.EQUAL, Cell.GREATER, Cell.AT_LEAST, Cell.LESS, Cell.LESS_IF_UNSEEN})
 # Cells that no run file can have: only `conflict.whatif.comparing.pairs` has them, on logs that start with empty
 # tables.
 OF_POLICIES = frozenset({Cell.LESS_IF_UNSEEN})
@@ -132,6 +131,11 @@ class FunctionSpec:
         return Cell.BY_EPOCH in (self.write, self.update, self.delete)
 
     @property
+    def on_primary_alone(self) -> bool:
+        """Whether it is set on one cluster, which is the primary by that: NDB$EPOCH and NDB$EPOCH_TRANS."""
+        return self.refreshes and not self.uses_role
+
+    @property
     def argument(self) -> Argument:
         """The kind of its argument."""
         return Argument.GCI_BITS if self.refreshes else Argument.COLUMN
@@ -164,7 +168,13 @@ class FunctionSpec:
         return judge(self.cell(incoming.operation), row, incoming)
 
 
-_EQUAL_CELL, _DELETE = int(Cell.EQUAL), int(Operation.DELETE_ROW)
+_EQUAL_CELL, _LESS_CELL, _UNSEEN_CELL = int(Cell.EQUAL), int(Cell.LESS), int(Cell.LESS_IF_UNSEEN)
+_DELETE = int(Operation.DELETE_ROW)
+
+
+def is_comparing(cell: int) -> bool:
+    """Whether a cell compares the operation's value with the stored one. Kernels compile this, too."""
+    return _EQUAL_CELL <= cell <= _LESS_CELL or cell == _UNSEEN_CELL
 
 
 def reads_before(cell: int, operation: int) -> bool:
@@ -177,7 +187,7 @@ def _needs(spec: FunctionSpec) -> Mapping[Operation, Image]:
     return {
         operation: Image.BEFORE if reads_before(cell, operation) else Image.AFTER
         for operation in Operation
-        if (cell := spec.cell(operation)) in COMPARING
+        if is_comparing(cell := spec.cell(operation))
     }
 
 

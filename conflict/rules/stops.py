@@ -13,7 +13,6 @@ from enum import Enum, IntEnum
 
 import attrs
 
-from conflict.rules.functions import ConflictFunction
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
@@ -217,22 +216,15 @@ def stop_facts(setup: TableSetup, role: Role, operation: Operation, found: StopF
         found: What the event and the pass show: `no_conversion`, `empty`, `rejected`; and `no_transaction_id` and
             `no_value`, whether or not the function needs them.
     """
-    function, keyless = active_function(setup.function, role), not setup.table.primary_key
-    spec = None if function is None else function.spec
-    judges = spec is not None and not keyless and not (spec.uses_role and role is Role.SECONDARY)
+    deployed, keyless = setup.deployed(role), not setup.table.primary_key
     return StopFacts(
         no_table=setup.refusal is not None,
         no_conversion=found.no_conversion,
         empty=found.empty,
         scanned=keyless and operation is not Operation.WRITE_ROW,
-        no_role=spec is not None and spec.uses_role and role is Role.NONE,
+        no_role=deployed.lacks_role,
         rejected=found.rejected,
         blobs=found.rejected and any(column.is_blob for column in setup.table.columns),
-        no_transaction_id=found.no_transaction_id and spec is not None and spec.transactional,
-        no_value=found.no_value and judges,
+        no_transaction_id=found.no_transaction_id and deployed.needs_transaction_ids,
+        no_value=found.no_value and deployed.judges and not keyless,
     )
-
-
-def active_function(function: ConflictFunction | None, role: Role | None) -> ConflictFunction | None:
-    """Return the function by which an applier judges a table, None under role PASS (without a role it stops)."""
-    return None if function is not None and function.spec.uses_role and role is Role.PASS else function

@@ -12,6 +12,7 @@ from enum import Enum
 
 import attrs
 
+from conflict.rules.deployed import Deployed
 from conflict.rules.exceptions_table import ExceptionsTable, find_exceptions_table
 from conflict.rules.functions import (
     FUNCTIONS,
@@ -22,7 +23,7 @@ from conflict.rules.functions import (
     UnreadableFunctionError,
     parse_conflict_function,
 )
-from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
+from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, Role, best_match
 from ndb_formats.rules.replica.conversions import TypeConversion
 from ndb_formats.rules.update_format import ServerOptions, UpdateFormat, effective_format
 from ndb_formats.schema.tables import Column, Schema, Table
@@ -104,6 +105,10 @@ class TableSetup:
     declared: Table | None = None
     places: tuple[int, ...] = ()
     conversions: frozenset[TypeConversion] = frozenset()
+
+    def deployed(self, role: Role) -> Deployed:
+        """Return the function as it is in force on a cluster with a role."""
+        return Deployed(self.function, role, self.format)
 
     @property
     def shown(self) -> tuple[Table, tuple[int, ...]]:

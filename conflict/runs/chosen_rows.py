@@ -22,24 +22,23 @@ from conflict.engine.columnar.unique_keys import has_unique_keys
 from conflict.engine.inference.observed import ObservedCluster, OtherConflictsError
 from conflict.engine.inference.replay import ObservedApplier, observed_appliers
 from conflict.engine.kernels.arrays import Bool
-from conflict.engine.ledger.careful import LeftToReferenceError
+from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.layout import ResultOptions
 from conflict.engine.reference.replay import play
-from conflict.errors import NotBuiltError
 from conflict.history.grid.epoch_files import read_commit_times
 from conflict.history.grid.folder import Folder, folder_of
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.grid.writer import identity_of
 from conflict.history.run import Run
 from conflict.history.tasks import in_threads
+from conflict.results.run_document import ResolvedRun
 from conflict.runs.bucket_tasks import BucketTask, decided
 from conflict.runs.careful_rows import read_careful
-from conflict.runs.columnar_run import finished_history, needs_reference, settle_run
-from conflict.runs.ingest_job import ingest
 from conflict.runs.reference_run import Replayed
 from conflict.runs.resolve_job import SettledHistory
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.rows_by_reference import PosedRows, posed_rows
+from conflict.runs.settled import SettleOptions, settled
 from conflict.runs.touched_rows import TouchedRows, rows_of_keys
 
 _READING = "reading rows that differ"
@@ -89,38 +88,50 @@ def replay_chosen(
         MissingEpochsError: An epoch is missing from a log.
         HistoryError: The History is not one of the run.
     """
-    if run.definitions or needs_reference(run) is not None or any(each.applies_singly for each in run.clusters):
+    if run.definitions:
         return None
     with TemporaryDirectory() as place:
-        made, out = MemoryFolder.at(str(Path(place, "history"))), folder_of(Path(place, "result"))
-        options = ResultOptions(final_rows=False)
+        made = MemoryFolder.at(str(Path(place, "history")))
+        options = SettleOptions(
+            out=folder_of(Path(place, "result")),
+            history=kept or made,
+            is_finished=kept is not None,
+            with_holes=run.span.cuts,
+            result=ResultOptions(final_rows=False),
+            progress=progress,
+        )
         try:
-            if kept is None:
-                manifest = ingest(in_threads, run, made, progress=progress, with_holes=run.span.cuts).manifest
-            else:
-                manifest = finished_history(kept, run)
-            history = kept or made
-            read = history, manifest
-            times = {name: read_commit_times(history, name, manifest.batches) for name in manifest.clusters}
-            resolved, settled = settle_run(in_threads, run, read, out, progress, options, follow_unlogged=True)
-            posed, appliers = _posed(settled, choice, made_of)
-            items = sum(len(cluster.timeline) for cluster in posed.history.clusters)
-            play(posed.history, appliers, lambda done: progress("replaying", done, items))
-            for name, stop in resolved.summary.stops.items():  # what it would have applied since is not in the History
-                appliers[name].here.result.stop = stop
-        except (LeftToReferenceError, NotBuiltError, OtherConflictsError):
-            return None
+            found = settled(run, in_threads, options)
+            if isinstance(found, CareKind) or found.by_kernels is None:
+                return None
+            return _replayed(found.by_kernels, found.resolved, choice, made_of)
         finally:
             made.delete()
+
+
+def _replayed(
+    history: SettledHistory, resolved: ResolvedRun, choice: Choice, made_of: Callable[..., ObservedCluster]
+) -> Replayed | None:
+    """Replay rows of a History that the kernels resolved; None if these rows bring other transactions in conflict."""
+    posed, appliers = _posed(history, choice, made_of)
+    items, progress = sum(len(cluster.timeline) for cluster in posed.history.clusters), history.job.progress
+    try:
+        play(posed.history, appliers, lambda done: progress("replaying", done, items))
+    except OtherConflictsError:
+        return None
+    for name, stop in resolved.summary.stops.items():  # what it would have applied since is not in the History
+        appliers[name].here.result.stop = stop
+    grid, batches = history.job.run.history, history.manifest.batches
+    times = {name: read_commit_times(grid, name, batches) for name in history.manifest.clusters}
     told = attrs.evolve(posed.history, unlogged={name: tuple(own) for name, own in resolved.unlogged.items()})
     return Replayed(resolved.run, told, appliers, times, resolved.summary.counters)
 
 
 def _posed(
-    settled: SettledHistory, choice: Choice, made_of: Callable[..., ObservedCluster]
+    history: SettledHistory, choice: Choice, made_of: Callable[..., ObservedCluster]
 ) -> tuple[PosedRows, dict[str, ObservedApplier]]:
     """Return the chosen rows of a run, and its appliers before anything happened."""
-    job, found = settled.job, settled.resolved.found
+    job, found = history.job, history.resolved.found
     run, tasks = job.run, job.tasks_at_end(found)
     whole = _whole_tables(run, choice)
     parts = job.stage(_READING, _read, [_Reading(each, choice, whole) for each in tasks[: run.manifest.buckets]])

@@ -15,7 +15,7 @@ from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.bucket import load_bucket
 from conflict.engine.columnar.unlogged_rows import UnloggedRows, find_unlogged_rows
 from conflict.engine.kernels.arrays import Bool
-from conflict.engine.ledger.careful import CareKind, LeftToReferenceError
+from conflict.engine.ledger.careful import CareKind
 from conflict.history.crashes import crashes_of
 from conflict.history.grid.epoch_files import read_summaries
 from conflict.history.grid.folder import Folder
@@ -66,21 +66,19 @@ def _crashes(run: Run, history: Folder, part: ReadPart) -> dict[str, list[Crash]
 MOST_CHANGES = 200_000
 
 
-def followed(found: UnloggedRows, run: Run, part: ReadPart) -> UnloggedRows:
+def followed(found: UnloggedRows, run: Run, part: ReadPart) -> UnloggedRows | CareKind:
     """
     Return these rows, in logs that are too large for the reference engine; not to be followed where that is needed.
 
-    It is needed where the logs start in the middle, or transactions are judged.
-
-    Raises:
-        LeftToReferenceError: The logs are small enough for the reference engine.
+    It is needed where the logs start in the middle, or transactions are judged. If there are such rows and the logs
+    are small enough for the reference engine, return why they are left to it.
     """
     functions = [setup.function for setups in run.setups.at_start.values() for setup in setups.values()]
     judges_transactions = any(each is not None and each.spec.transactional for each in functions)
     if not found.are_followed:
         return found
     if part[2].changes <= MOST_CHANGES:
-        raise LeftToReferenceError(CareKind.CRASH_DOUBTS if found.crashes else CareKind.UNLOGGED_DOUBTS)
+        return CareKind.CRASH_DOUBTS if found.crashes else CareKind.UNLOGGED_DOUBTS
     return attrs.evolve(found, follow=not part[0].starts_in_the_middle and not judges_transactions)
 
 

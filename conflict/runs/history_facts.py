@@ -102,7 +102,7 @@ def _facts(history: Folder, manifest: Manifest, name: str) -> LogFacts:
         sum(len(summary.applied) for summary in summaries),
         len(effects),
         sum(apart),
-        refreshes=pc.any(pc.is_in(effects.column("effect"), value_set=_REFRESHES)).as_py() or False,
+        refreshed=pc.any(pc.is_in(effects.column("effect"), value_set=_REFRESHES)).as_py() or False,
         changed_tables=_tables(manifest, rows),
         applied_tables=_tables(manifest, effects),
     )

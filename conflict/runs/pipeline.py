@@ -4,7 +4,7 @@ A run from its configuration to its result, on any engine; and which engine, whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from conflict.checking.check import refuse_by_policy
 from conflict.config.arguments import DeploymentPolicy, StageProgress, no_progress
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile
+from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.layout import catalogue_result
 from conflict.errors import ConfigurationError, MissingEpochsError, NotBuiltError
 from conflict.history.grid.attempts import Seen
@@ -33,14 +34,14 @@ from conflict.history.tasks import Runner, in_threads
 from conflict.results.files import check_target, refuse_nesting, whole_or_not_at_all
 from conflict.results.run_document import ResolvedRun
 from conflict.rules.counters import zero_counters
-from conflict.runs.columnar_run import needs_reference, refuse_python_rules, run_columnar
+from conflict.rules.table_setup import TableSetup
 from conflict.runs.engine_choice import EngineChoice, choose_engine
 from conflict.runs.ingest_job import Ingested
 from conflict.runs.ingest_job import ingest as ingest_binlogs
 from conflict.runs.options import DEFAULTS, ResolveOptions
 from conflict.runs.outline_job import outlines_by_tasks
-from conflict.runs.reference_run import run_reference
 from conflict.runs.run_inputs import inputs_document, run_of
+from conflict.runs.settled import EVERY_KIND, Settled, SettleOptions, needs_reference, settled
 from ndb_formats.columnar.file_outline import FileOutline, outlines_of
 from ndb_formats.findings import LogRemark
 from ndb_formats.schema.row_keys import refuse_inexact_keys
@@ -130,7 +131,8 @@ def resolve(
         if kept is not None:
             held.enter_context(only_writer(kept))
         work = held.enter_context(whole_or_not_at_all(target, replace=options.replace))
-        resolved = resolve_from_holes(engine, run, work, progress, options)
+        attempt = partial(ENGINES[engine], out=work, progress=progress, options=options)
+        resolved = from_holes(run, attempt, can_have_holes=_can_have_holes(configuration, options))
         if run_file.open_functions:
             resolved = attrs.evolve(resolved, notes=(*resolved.notes, run_file.open_functions), functions_open=True)
         if choice.reason and not resolved.engine:
@@ -166,20 +168,12 @@ def run_after_missing_files(run: Run) -> Run:
     return run
 
 
-def resolve_from_holes(
-    engine: str, run: Run, out: Folder, progress: StageProgress = no_progress, options: ResolveOptions = DEFAULTS
-) -> ResolvedRun:
+def from_holes(run: Run, attempt: Callable[[Run], Found], *, can_have_holes: bool) -> Found:
     """
-    Resolve a run; where epochs are missing that the other cluster applied, as one that starts in the middle after them.
+    Return what an attempt at a run finds; where epochs are missing that the other cluster applied, at what comes after.
 
     Computes docs/result.md, "Holes".
     """
-    can_have_holes = _can_have_holes(run.configuration, options)
-    return from_holes(run, lambda each: ENGINES[engine](each, out, progress, options), can_have_holes=can_have_holes)
-
-
-def from_holes(run: Run, attempt: Callable[[Run], Found], *, can_have_holes: bool) -> Found:
-    """Return what an attempt at a run finds; where epochs are missing, at what comes after them."""
     while True:
         try:
             return attempt(run)
@@ -242,23 +236,34 @@ def spark_workers(out: Folder, progress: StageProgress, options: ResolveOptions 
     return spark_runner(spark, folders, seen)
 
 
+def refuse_python_rules(by_cluster: Mapping[str, Mapping[str, TableSetup]]) -> None:
+    """
+    Make sure that no table has a conflict function that is written in Python.
+
+    Raises:
+        ConfigurationError: One has.
+    """
+    for setups in by_cluster.values():
+        for name, setup in setups.items():
+            if setup.function is not None and setup.function.spec.python is not None:
+                rule = setup.function.spec.name
+                message = (
+                    f"table {name}: {rule} is a rule in Python, which only --engine reference runs; to run it on every "
+                    "engine, write it as a row [[conflict_function]] of the run file"
+                )
+                raise ConfigurationError(message)
+
+
 def run_spark(
     run: Run,
     out: Folder,
     progress: StageProgress = no_progress,
     options: ResolveOptions = DEFAULTS,
 ) -> ResolvedRun:
-    """
-    Resolve with the columnar engine on Spark, and write the result.
-
-    A log that starts in the middle may be left to the reference engine.
-    """
-    refuse_python_rules(run.setups.at_end)
-
-    def workplace() -> tuple[Runner, Folder]:
-        return spark_workers(out, progress, options), out.below("history")
-
-    return run_columnar(workplace, run, out, progress, options)
+    """Resolve with the columnar engine on Spark, and write the result; what the kernels cannot, as `run_reference`."""
+    return _run_columnar(
+        lambda: spark_workers(out, progress, options), out.below("history"), run, out, progress, options
+    )
 
 
 def run_local(
@@ -271,11 +276,65 @@ def run_local(
     Resolve with the columnar engine in this process, without Spark or Java, and write the result.
 
     A History that nobody wants to keep stays in memory as far as it fits (see `conflict.history.grid.memory_folder`).
-    A log that starts in the middle may be left to the reference engine.
+    What the kernels cannot resolve is resolved as by `run_reference`.
     """
-    refuse_python_rules(run.setups.at_end)
     scratch = MemoryFolder.at(out.below("history").place()[1])
-    return run_columnar(lambda: (in_threads, scratch), run, out, progress, options)
+    return _run_columnar(lambda: in_threads, scratch, run, out, progress, options)
+
+
+def run_reference(
+    run: Run,
+    out: Folder,
+    progress: StageProgress = no_progress,
+    options: ResolveOptions = DEFAULTS,
+) -> ResolvedRun:
+    """
+    Resolve with the reference engine, in this process, and write the result.
+
+    Raises:
+        ConfigurationError: A History is given or wanted; this engine reads the binlogs itself.
+    """
+    if options.history is not None:
+        message = "the reference engine reads the binlogs itself; leave --history out, or use another engine"
+        raise ConfigurationError(message)
+    if options.keep_history is not None:
+        message = "the reference engine makes no History; leave --keep-history out, or use another engine"
+        raise ConfigurationError(message)
+    return _written(settled(run, in_threads, SettleOptions(out=out, result=options, progress=progress)))
+
+
+def _run_columnar(
+    workers: Callable[[], Runner],
+    scratch: Folder,
+    run: Run,
+    out: Folder,
+    progress: StageProgress,
+    options: ResolveOptions,
+) -> ResolvedRun:
+    """Resolve with the columnar engine; `scratch`: where a History goes that nobody wants to keep."""
+    refuse_python_rules(run.setups.at_end)
+    refuse_inexact_keys(run.data_schema.tables)
+    runner = workers() if needs_reference(run) is None else in_threads
+    wanted = SettleOptions(
+        out=out,
+        history=options.history or options.keep_history or scratch,
+        is_finished=options.history is not None,
+        with_holes=run.span.cuts and options.keep_history is None,
+        result=options,
+        by_reference=EVERY_KIND,
+        progress=progress,
+    )
+    try:
+        return _written(settled(run, runner, wanted))
+    finally:
+        scratch.delete()
+
+
+def _written(found: Settled | CareKind) -> ResolvedRun:
+    """Write what one of the engines decided, and return it."""
+    assert isinstance(found, Settled)  # the reference engine resolves every run
+    found.write()
+    return found.resolved
 
 
 ENGINES: dict[str, Callable[..., ResolvedRun]] = {"reference": run_reference, "local": run_local, "spark": run_spark}

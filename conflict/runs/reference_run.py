@@ -16,7 +16,7 @@ from conflict.engine.inference.placement import Placed, place_untraced, restrict
 from conflict.engine.inference.replay import ObservedApplier, observed_appliers
 from conflict.engine.inference.replay import resolve as replay
 from conflict.engine.ledger.contradictions import ContradictedRow, contradicted_marks, contradicted_rows
-from conflict.engine.ledger.layout import ResultOptions
+from conflict.engine.ledger.layout import DEFAULT_OPTIONS, ResultOptions
 from conflict.engine.ledger.model import Outcome, Resolution
 from conflict.engine.ledger.resolution_ledger import (
     Compared,
@@ -29,7 +29,7 @@ from conflict.engine.ledger.resolution_ledger import (
 )
 from conflict.engine.ledger.summary import with_open_rows, with_open_schedule
 from conflict.engine.reference.replay import play
-from conflict.errors import ConfigurationError, HistoryError
+from conflict.errors import HistoryError
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.folder import Folder
 from conflict.history.model import History, Link
@@ -52,42 +52,25 @@ from conflict.history.shown_effects import logged_images, recorded_effects, reco
 from conflict.history.timeline import EpochApply
 from conflict.results.cause_kinds import LogFacts
 from conflict.results.cutovers import ChannelMoves, RowOfEpoch, moves_of, write_repeats
-from conflict.results.likely_causes import changed_roles, declared_types, facts_of_epochs, likely_causes, with_renames
-from conflict.results.run_document import ResolvedRun, changes_under_way, is_same_result, reading_path, with_readings
-from conflict.results.tables_not_there import tables_not_there
+from conflict.results.likely_causes import changed_roles, declared_types, facts_of_epochs, likely_causes
+from conflict.results.run_document import ResolvedRun, is_same_result, reading_path, with_readings
 from conflict.rules.table_setup import TableSetup
-from conflict.runs.options import DEFAULTS, ResolveOptions
+from conflict.runs.end_of_logs import at_end_of_logs, from_the_start
 from ndb_formats.schema.row_keys import refuse_inexact_keys
-
-
-def run_reference(
-    run: Run,
-    out: Folder,
-    progress: StageProgress = no_progress,
-    options: ResolveOptions = DEFAULTS,
-) -> ResolvedRun:
-    """
-    Resolve with the reference engine, in this process, and write the result.
-
-    Raises:
-        ConfigurationError: A History is given or wanted; this engine reads the binlogs itself.
-    """
-    return run_in_memory(run, out, progress, options)[0]
 
 
 def run_in_memory(
     run: Run,
     out: Folder,
     progress: StageProgress = no_progress,
-    options: ResolveOptions = DEFAULTS,
+    options: ResultOptions = DEFAULT_OPTIONS,
 ) -> tuple[ResolvedRun, History]:
-    """Do as `run_reference`, and return the History too: its epochs at their places, rows judged when they were."""
-    if options.history is not None:
-        message = "the reference engine reads the binlogs itself; leave --history out, or use another engine"
-        raise ConfigurationError(message)
-    if options.keep_history is not None:
-        message = "the reference engine makes no History; leave --keep-history out, or use another engine"
-        raise ConfigurationError(message)
+    """
+    Resolve with the reference engine, in this process, and write the result.
+
+    Returns:
+        The result; and the History: its epochs at their places, rows judged when they were.
+    """
     run, facts, found = _read(run, progress)
     runs = [
         _written(out if number == 1 else out.below(reading_path(number)), each, facts, options)
@@ -209,6 +192,11 @@ class _ResolvedReading:
         """How many rows the binlogs show otherwise."""
         return sum(len(rows) for _, rows in self.compared().values())
 
+    def lacks_older_rows(self) -> bool:
+        """Whether something is not explained, and a row can be older than the logs."""
+        unexplained = any(result.unexplained for result in self.resolution.clusters.values())
+        return unexplained and any(map(changes_older_rows, self.epochs.values()))
+
     def compared(self) -> Compared:
         """Return, per cluster, how many rows were compared with its binlog, and those that differ."""
         setups, epochs = self.run.setups.at_start, self.epochs
@@ -261,7 +249,17 @@ def _resolve_reading(
     progress: StageProgress,
 ) -> _ResolvedReading:
     """Resolve a reading; if it starts in the middle after all, as one that does."""
-    run = within_readings(run, readings)
+    return from_the_start(
+        within_readings(run, readings),
+        lambda each, _: _attempt(each, readings, hints, progress),
+        _ResolvedReading.lacks_older_rows,
+    )
+
+
+def _attempt(
+    run: Run, readings: Mapping[str, ClusterReading], hints: ClusterHints | None, progress: StageProgress
+) -> _ResolvedReading:
+    """Resolve a reading as the run says that it starts."""
     summaries = usable_epochs(run, readings)
     epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
     recorded, at_start = {name: recorded_effects(own) for name, own in epochs.items()}, run.setups.at_start
@@ -276,15 +274,11 @@ def _resolve_reading(
         lambda done: progress("resolving", done, items),
         skip_missing=run.configuration.skip_missing,
     )
-    unexplained = any(result.unexplained for result in resolution.clusters.values())
-    if run.start_is_open and unexplained and any(map(changes_older_rows, epochs.values())):
-        middle = attrs.evolve(run, span=attrs.evolve(run.span, empty=False))
-        return _resolve_reading(middle, readings, hints, progress)
     return _ResolvedReading(run, readings, history, placed, resolution, moments)
 
 
 def _written(
-    out: Folder, found: _ResolvedReading, facts: Mapping[str, LogFacts], options: ResolveOptions
+    out: Folder, found: _ResolvedReading, facts: Mapping[str, LogFacts], options: ResultOptions
 ) -> ResolvedRun:
     """Write the result of a reading, and return its figures."""
     run, readings, history, epochs = found.run, found.readings, found.history, found.epochs
@@ -310,7 +304,7 @@ def _written(
                 applied[link] = max(applied.get(link, -1), item.foreign_epoch)
     moves = _moves(found, keys)
     write_repeats(out, moves)
-    return ResolvedRun(
+    resolved = ResolvedRun(
         run,
         summary=summary,
         changes=sum(int(own.changes.sum()) for own in sizes.values()),
@@ -327,21 +321,14 @@ def _written(
         unlogged=history.unlogged,
         unlogged_followed=any(cluster.unlogged for cluster in history.clusters),
         crashes=history.crashes,
-        likely_causes=with_renames(
-            [
-                *declared_types(images, run.setups.over_time),
-                *likely_causes(
-                    summary.contradictions, facts, run.setups.last_functions, summary.stops, lossy=run.is_lossy
-                ),
-                *changed_roles({name: reading.shown_roles for name, reading in readings.items()}, facts),
-            ],
-            run.renames,
+        likely_causes=(
+            *declared_types(images, run.setups.over_time),
+            *likely_causes(summary.contradictions, facts, run.setups.last_functions, summary.stops, lossy=run.is_lossy),
+            *changed_roles({name: reading.shown_roles for name, reading in readings.items()}, facts),
         ),
-        notes=run.notes,
-        remarks=(*run.remarks, *tables_not_there(run, applied, sizes)),
-        under_way=changes_under_way(run.links, applied, sizes),
         moves=moves,
     )
+    return at_end_of_logs(resolved, applied, sizes)
 
 
 def _moves(found: _ResolvedReading, keys: KeyTexts) -> ChannelMoves:

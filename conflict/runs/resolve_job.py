@@ -30,7 +30,7 @@ from conflict.engine.columnar.unlogged_rows import NO_UNLOGGED, UnloggedRows
 from conflict.engine.inference.moments import Moments
 from conflict.engine.inference.placement import Placed
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies, RowMoments
-from conflict.engine.ledger.careful import CareKind, LeftToReferenceError
+from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.layout import DEFAULT_OPTIONS, ResultOptions, applied_epochs_path, applied_epochs_table
 from conflict.engine.ledger.open_places import OpenSchedule, possible_restarts
 from conflict.engine.ledger.resolution_ledger import KeyTexts, write_open, write_unlogged
@@ -42,6 +42,7 @@ from conflict.engine.ledger.summary import (
     with_open_schedule,
     with_tables,
 )
+from conflict.errors import ConfigurationError
 from conflict.history.grid.epoch_files import read_epoch_sizes, read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest, read_manifest
@@ -90,11 +91,14 @@ def resolve_history(
 
     Raises:
         HistoryError: The schedule is circular.
-        LeftToReferenceError: The part cannot be resolved by the kernels.
+        ConfigurationError: Only the reference engine can resolve the part.
     """
     settled = settle_history(
         runner, run, history, out, options, use_evidence=use_evidence, progress=progress, part=part
     )
+    if isinstance(settled, CareKind):
+        message = f"only the reference engine can resolve this, because {settled.value.what}"
+        raise ConfigurationError(message)
     settled.write()
     return settled.summary()
 
@@ -110,12 +114,17 @@ def settle_history(
     progress: StageProgress = lambda stage, done, total: None,
     part: ReadPart | None = None,
     unlogged: UnloggedRows = NO_UNLOGGED,
-) -> SettledHistory:
+) -> SettledHistory | CareKind:
     """
     Write the parts of all buckets, and settle when each epoch was applied.
 
-    `SettledHistory.write` writes the rest of the result. Arguments and errors are those of `resolve_history`;
-    `unlogged`: rows that clusters changed without a log.
+    Arguments are those of `resolve_history`; `unlogged`: rows that clusters changed without a log.
+
+    Returns:
+        What was settled, whose `write` writes the rest of the result; or why only the reference engine can resolve it.
+
+    Raises:
+        HistoryError: The schedule is circular.
     """
     if part is None:
         manifest = read_manifest(history)
@@ -124,41 +133,39 @@ def settle_history(
     changes = changes_that_count(run, manifest)
     run = with_changes(run, changes)
     if ends_apart(run):
-        raise LeftToReferenceError(CareKind.ONE_SIDED_DEFINITION)
-    common = run_of_part(run, history, out, part, options)
-    common = _with_care(runner, common, unlogged, progress)
+        return CareKind.ONE_SIDED_DEFINITION
+    common = _with_care(runner, run_of_part(run, history, out, part, options), unlogged, progress)
+    if isinstance(common, CareKind):
+        return common
     if log_part.starts_in_the_middle and not common.refreshes_tell:
-        raise LeftToReferenceError(CareKind.MIDDLE_REFRESHES)
+        return CareKind.MIDDLE_REFRESHES
     job = ResolveJob(runner, common, progress)
     settling = Settling(runner, common, run, progress, changes)
     placed = settling.place_untraced(schedule) if any(len(own.windowed) for own in schedule.values()) else None
     tables = frozenset(table for known in run.setups.at_end.values() for table in known)
     settle = partial(_settled, job, schedule, tables=tables, unlogged=unlogged.changes)
     settled = settle(placed)
+    if isinstance(settled, CareKind):
+        return settled
     if use_evidence and placed is not None and settled.contradicted:
         again = settling.place_contradicted(schedule, placed, settled.differing())
         if again.schedule.skipped != placed.schedule.skipped:
             job.clear()
             settled = settle(again)
-    if use_evidence:
-        settled = _explained(settled, settling)
-    return settled
+    return _explained(settled, settling) if use_evidence and not isinstance(settled, CareKind) else settled
 
 
-def _with_care(runner: Runner, common: ResolveRun, unlogged: UnloggedRows, progress: StageProgress) -> ResolveRun:
-    """
-    Return a run with the rows that are left to the reference engine from the start.
-
-    Raises:
-        LeftToReferenceError: All rows have to be.
-    """
+def _with_care(
+    runner: Runner, common: ResolveRun, unlogged: UnloggedRows, progress: StageProgress
+) -> ResolveRun | CareKind:
+    """Return a run with the rows that are left to the reference engine from the start; why, if all rows are."""
     middle = common.part.starts_in_the_middle
     if middle and common.linked.tables.any():
         if common.needs_rounds:
-            raise LeftToReferenceError(CareKind.MIDDLE_LINKS)
+            return CareKind.MIDDLE_LINKS
         common = attrs.evolve(common, careful=CarefulRows(common.linked.tables))
     if common.filtered.any() and middle:
-        raise LeftToReferenceError(CareKind.MIDDLE_FILTER)
+        return CareKind.MIDDLE_FILTER
     if common.filtered.any():
         careful = CarefulRows(common.filtered | common.linked.tables)
         common = attrs.evolve(common, careful=careful)
@@ -168,7 +175,7 @@ def _with_care(runner: Runner, common: ResolveRun, unlogged: UnloggedRows, progr
         common = attrs.evolve(common, careful=careful, unlogged=unlogged.changes)
     common = with_respelled(runner, common, progress)
     if common.respelled is not None and middle and common.needs_rounds:
-        raise LeftToReferenceError(CareKind.MIDDLE_RESPELLED)
+        return CareKind.MIDDLE_RESPELLED
     return common
 
 
@@ -178,15 +185,18 @@ def _settled(
     placed: Placed | None,
     tables: frozenset[str],
     unlogged: Mapping[str, tuple[UnloggedChange, ...]],
-) -> SettledHistory:
-    """Resolve the buckets, with untraced epochs where they were placed."""
+) -> SettledHistory | CareKind:
+    """Resolve the buckets, with untraced epochs where they were placed; or say why the kernels cannot."""
     if placed is not None:
         schedule = {name: own.with_places(placed.applies[name]) for name, own in schedule.items()}
     if meets_another_form(job.run, schedule):
-        raise LeftToReferenceError(CareKind.OTHER_FORM)
+        return CareKind.OTHER_FORM
     starts = job.run.part.starts
     applied = [ApplierEpochs.of_columns(own, starts.get(name)) for name, own in schedule.items()]
-    return SettledHistory(job, schedule, applied, job.resolve(applied), Moments(), placed, tables, unlogged=unlogged)
+    resolved = job.resolve(applied)
+    if isinstance(resolved, CareKind):
+        return resolved
+    return SettledHistory(job, schedule, applied, resolved, Moments(), placed, tables, unlogged=unlogged)
 
 
 def run_of_part(run: Run, history: Folder, out: Folder, part: ReadPart, options: ResultOptions) -> ResolveRun:
@@ -199,8 +209,8 @@ def run_of_part(run: Run, history: Folder, out: Folder, part: ReadPart, options:
     return ResolveRun(history, out, manifest, run.numbers, setups, options, log_part, databases=run.databases)
 
 
-def _explained(settled: SettledHistory, settling: Settling) -> SettledHistory:
-    """Return the result with the moments of judging that explain what the binlogs show."""
+def _explained(settled: SettledHistory, settling: Settling) -> SettledHistory | CareKind:
+    """Return the result with the moments of judging that explain what the binlogs show; or why the kernels cannot."""
     job, resolved = settled.job, settled.resolved
     examined = Examined.nothing(job.run)
     examined.add_whole(resolved, resolved.left_out)
@@ -221,7 +231,10 @@ def _explained(settled: SettledHistory, settling: Settling) -> SettledHistory:
                 ApplierEpochs.of_columns(own, starts.get(name), _row_moments(name, own, moments, located))
                 for name, own in schedule.items()
             ]
-            resolved = job.resolve(applied)
+            found = job.resolve(applied)
+            if isinstance(found, CareKind):
+                return found
+            resolved = found
             more = examined.add_whole(resolved, resolved.left_out)
             more = examined.add_open(resolved) or more
     left = examined.count_left + moments.not_examined
@@ -293,7 +306,7 @@ class SettledHistory:
 
     def last_applied(self) -> dict[Link, int]:
         """Return, per link, the last epoch that was applied."""
-        names, found = list(self.manifest.clusters), (own.foreign_epoch for own in self.applied)
+        names, found = list(self.manifest.clusters), (own.columns["foreign_epoch"] for own in self.applied)
         links = zip(names, reversed(names), strict=True)
         return {link: int(epochs.max()) for link, epochs in zip(links, found, strict=True) if len(epochs)}
 

@@ -25,10 +25,9 @@ from conflict.engine.columnar.order import ApplierEpochs
 from conflict.engine.columnar.shown_transactions import shown_transactions
 from conflict.engine.columnar.unique_keys import find_duplicates, has_unique_keys
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
-from conflict.engine.ledger.careful import CareKind, LeftToReferenceError
+from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.layout import BUCKET_PARTS
 from conflict.engine.ledger.summary import BucketSummary
-from conflict.errors import NotBuiltError
 from conflict.history.scheduling.schedule_columns import among
 from conflict.history.tasks import Runner, Shared, in_threads
 from conflict.history.timeline import Position
@@ -125,21 +124,24 @@ class ResolveJob:
     _careful: Shared[TouchedRows] | None = None
     _shared: dict[type, Shared[Any]] = attrs.field(factory=dict)
 
-    def resolve(self, applied: Sequence[ApplierEpochs]) -> Resolved:
+    def resolve(self, applied: Sequence[ApplierEpochs]) -> Resolved | CareKind:
         """
         Write the result; again where that shows what stops an applier, or rows on which a foreign key acts.
 
-        Raises:
-            LeftToReferenceError: The logs start in the middle, and something stops an applier.
+        Returns:
+            What was written; or why only the reference engine can resolve the logs, which start in the middle.
         """
         stops: Mapping[str, StoppingOperation] = {}
         while True:
             found = without_rounds(applied, self._names, stops) if stops else self.find(applied)
-            self._refuse_stops_in_the_middle(found)
+            if self._stops_in_the_middle(found):
+                return CareKind.MIDDLE_STOP
             buckets = self._resolve_buckets(found)
+            if buckets is None:
+                return CareKind.MIDDLE_REJECTED
             stops = {} if stops else earliest_stops([each.stopping for each in buckets])
             if stops and self.run.part.starts_in_the_middle:
-                raise LeftToReferenceError(CareKind.MIDDLE_STOP)
+                return CareKind.MIDDLE_STOP
             if not stops:
                 acted_on = self._rows_of_broken_links(found)
                 if acted_on is None:
@@ -147,12 +149,12 @@ class ResolveJob:
                 self._take_care_of(acted_on)
             self.clear()
 
-    def _refuse_stops_in_the_middle(self, found: FixedPoint) -> None:
+    def _stops_in_the_middle(self, found: FixedPoint) -> bool:
+        """Whether the logs start in the middle, and what was found or a unique key stops an applier."""
         if not self.run.part.starts_in_the_middle:
-            return
+            return False
         looks = self.run.checks_unique_keys and not self.run.needs_rounds  # else the rounds looked
-        if found.stopping or (looks and self._check_unique_keys(found.applies, found.conflicts)):
-            raise LeftToReferenceError(CareKind.MIDDLE_STOP)
+        return bool(found.stopping or (looks and self._check_unique_keys(found.applies, found.conflicts)))
 
     def _numbered(self, found: FixedPoint, buckets: Sequence[ResolvedBucket]) -> Resolved:
         """Number the rows of the exceptions tables, and return the result that the buckets wrote."""
@@ -189,15 +191,9 @@ class ResolveJob:
         for part in BUCKET_PARTS:
             self.run.out.delete(part)
 
-    def refuse_broken_links(self, found: FixedPoint) -> None:
-        """
-        Make sure that no foreign key refuses or changes anything.
-
-        Raises:
-            NotBuiltError: One does.
-        """
-        if self._rows_of_broken_links(found) is not None:
-            raise NotBuiltError(LINK_ACTS)
+    def breaks_links(self, found: FixedPoint) -> bool:
+        """Whether a foreign key refuses or changes something."""
+        return self._rows_of_broken_links(found) is not None
 
     def _rows_of_broken_links(self, found: FixedPoint) -> CarefulRows | None:
         """Return the rows that a foreign key acts on and that the kernels resolved; None if there are none."""
@@ -269,11 +265,11 @@ class ResolveJob:
     def _check_unique_keys(self, applies: EpochApplies, conflicts: Conflicts) -> Mapping[int, StoppingOperation]:
         return find_duplicates(self.stage("checking unique keys", find_unique_states, self._tasks(applies, conflicts)))
 
-    def _resolve_buckets(self, found: FixedPoint) -> list[ResolvedBucket]:
+    def _resolve_buckets(self, found: FixedPoint) -> list[ResolvedBucket] | None:
+        """Return what the buckets wrote; None if one cannot tell which transactions were rejected."""
         resolved = self.stage("resolving", resolve_bucket, self.tasks_at_end(found))
-        if any(each is None for each in resolved):
-            raise LeftToReferenceError(CareKind.MIDDLE_REJECTED)
-        return [each for each in resolved if each is not None]
+        known = [each for each in resolved if each is not None]
+        return known if len(known) == len(resolved) else None
 
     def tasks_at_end(self, found: FixedPoint) -> list[BucketTask]:
         """Return a task for each part of the rows, given what appliers apply and which transactions are in conflict."""

@@ -18,13 +18,12 @@ import numpy as np
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.contested import ContestedRows
 from conflict.engine.inference.moments import begun_after
-from conflict.engine.inference.observed import OVERLAPPING
 from conflict.engine.kernels.arrays import Bool, Int32, Int64, Presence, UInt64
 from conflict.history.grid.columns import GridColumns
 from conflict.history.grid.schemas import RowStep
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.shown_effects import Effect
-from conflict.history.timeline import END, EpochApply, Position
+from conflict.history.timeline import END, OVERLAPPING, EpochApply, Position
 from conflict.runs.row_times import FIRST, LAST, RowTimes, epochs_before, last_before, next_epoch
 from ndb_formats.events.rows_event import Operation
 

@@ -14,23 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.bucket import CarefulRows
 from conflict.engine.columnar.order import ApplierEpochs, Located
 from conflict.engine.ledger.careful import CareKind
-from conflict.engine.ledger.layout import ResultOptions
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
 from conflict.history.model import History
-from conflict.history.run import Run
 from conflict.history.tasks import in_process
 from conflict.history.timeline import EpochApply, timeline_of
-from conflict.results.run_document import ResolvedRun
 from conflict.runs.finding_respelled import with_respelled
-from conflict.runs.options import DEFAULTS
-from conflict.runs.reference_run import run_in_memory
 from conflict.runs.resolve_job import run_of_part
 from conflict.runs.resolve_run import ResolveRun, part_of_log
+from conflict.runs.settled import Settled, SettleOptions
 
 # Why a run is left to the reference engine whose schedule is as any other.
 SETTLED = frozenset(
@@ -42,26 +37,25 @@ SETTLED = frozenset(
 _NUMBER_BYTES = 2  # of the table, before the key (docs/jobs.md, `identity`)
 
 
-def settle_by_reference(
-    run: Run, read: tuple[Folder, Manifest], out: Folder, progress: StageProgress, options: ResultOptions
-) -> tuple[ResolvedRun, ResolveRun, list[ApplierEpochs]]:
+def as_kernels_read(
+    found: Settled, read: tuple[Folder, Manifest], options: SettleOptions
+) -> tuple[ResolveRun, list[ApplierEpochs]]:
     """
-    Resolve a run with the reference engine, which starts in the middle or has rows that were changed without a log.
+    Return what the reference engine settled as the kernels would have.
 
     Args:
-        run: The run.
+        found: A run that starts in the middle or has rows that were changed without a log, and its result.
         read: The History of its binlogs, and what it holds.
-        out: Folder for the result, and for what tasks leave for one another.
-        progress: Called with the name of the stage, tasks done, and their number.
-        options: What the result holds.
+        options: How it was settled.
 
     Returns:
-        The result; what tasks on the History have in common, where rows that were changed without a log are careful
-        ones; and per cluster, the epochs that its applier applies.
+        What tasks on the History have in common, where rows that were changed without a log are careful ones; and per
+        cluster, the epochs that its applier applies.
     """
-    resolved, history = run_in_memory(run, out, progress, attrs.evolve(DEFAULTS, final_rows=False))
-    run = attrs.evolve(run, span=attrs.evolve(run.span, empty=False)) if resolved.starts else run
-    common = run_of_part(run, read[0], out, part_of_log(run, *read), options)
+    resolved, history = found.resolved, found.by_reference
+    assert history is not None
+    run = resolved.run.from_the_middle if resolved.starts else resolved.run
+    common = run_of_part(run, read[0], options.out, part_of_log(run, *read), options.result)
     located = _located(common, _judged_early(history))
     unlogged = {(each.table, each.key) for changes in history.unlogged.values() for each in changes}
     if unlogged or common.filtered.any():
@@ -70,12 +64,12 @@ def settle_by_reference(
             keys.setdefault(bucket, []).append(key)
         numbers = {bucket: np.array(sorted(own), np.int64) for bucket, own in keys.items()}
         common = attrs.evolve(common, careful=CarefulRows(common.filtered, numbers))
-    common = with_respelled(in_process, common, progress)
+    common = with_respelled(in_process, common, options.progress)
     applied = []
     for cluster in history.clusters:
         applies = [each for each in cluster.timeline if isinstance(each, EpochApply) and each.applied]
         applied.append(ApplierEpochs.of_cluster(attrs.evolve(cluster, timeline=timeline_of([], applies)), located))
-    return resolved, common, applied
+    return common, applied
 
 
 def _judged_early(history: History) -> set[tuple[str, bytes]]:

@@ -35,7 +35,7 @@ def states_tell(run: ResolveRun) -> bool:
     change: the caller makes sure of that.
     """
     tables = rules_of(run.clusters).tables
-    sends = tables["reflects"] | (tables["refreshes"] & ~tables["secondary"])
+    sends = tables["reflects"] | tables["refreshes"]
     compares = bool(run.numbers.resolve_columns)
     left = run.part.starts_in_the_middle or run.careful is not None or run.view is not None
     return not (compares or left or sends.any(axis=1).all())

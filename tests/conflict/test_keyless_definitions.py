@@ -19,8 +19,7 @@ from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
 from conflict.results.run_document import ResolvedRun
-from conflict.runs.pipeline import run_local
-from conflict.runs.reference_run import run_reference
+from conflict.runs.pipeline import run_local, run_reference
 from tests.conflict.keyless_logs import BARE, Arrived, Epoch, Log, Row, Statement, keyless_run
 
 TWO, THREE = "CREATE TABLE h (k INT, x INT)", "CREATE TABLE h (k INT, x INT, w INT DEFAULT 5)"

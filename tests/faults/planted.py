@@ -13,7 +13,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import attrs
@@ -33,7 +33,7 @@ from conflict.results.cause_kinds import CauseKind
 from conflict.results.files import read_rows
 from conflict.results.run_document import ResolvedRun
 from conflict.runs.options import ResolveOptions
-from conflict.runs.pipeline import resolve_from_holes, run_after_missing_files
+from conflict.runs.pipeline import ENGINES, from_holes, run_after_missing_files
 from ndb_formats.errors import FormatError
 from ndb_formats.types.values import Value
 from tests.corpora import RECORDINGS, SHARED
@@ -118,7 +118,8 @@ def find(configuration: Configuration, engine: str) -> Found:
         check_log_files(configuration, may_lack_files=True)
         out = Folder(f"{folder}/out")
         run = run_after_missing_files(make_run(configuration))
-        resolved = resolve_from_holes(engine, run, out, options=ResolveOptions(all_outcomes=True))
+        attempt = partial(ENGINES[engine], out=out, options=ResolveOptions(all_outcomes=True))
+        resolved = from_holes(run, attempt, can_have_holes=True)
         return Found(resolved, _decisions(out, run), {each.name: _rows(out, run, each.name) for each in run.clusters})
 
 

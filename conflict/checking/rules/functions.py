@@ -206,7 +206,7 @@ def epoch_facts(subject: Subject) -> Iterator[Finding]:
         )
         fix = Fix("after a change of mysql.ndb_replication, create the table anew and load its rows.")
         yield Finding(Code.HIDDEN_COLUMNS, sentence, places, fix)
-        if not spec.uses_role and arrival.here.table.primary_key:
+        if spec.on_primary_alone and arrival.here.table.primary_key:
             sentence = (
                 f"{spec.name} does not refresh a row that both clusters delete at a time, so the row can end "
                 "different if it is inserted again."

@@ -14,7 +14,6 @@ from conflict.checking.findings import Code, Finding, Fix, TablePlace, quoted, s
 from conflict.checking.subject import Arrival, Subject
 from conflict.config.configuration import ClusterConfiguration
 from conflict.config.server_settings import EpochTimes
-from conflict.rules.replication_table import Role
 from conflict.rules.stops import ServerStop
 from ndb_formats.rules.update_format import switch
 
@@ -199,8 +198,7 @@ def _judging(subject: Subject) -> list[Arrival]:
     return [
         arrival
         for arrival in subject.arrivals
-        if arrival.here.setup.refusal is None
-        and not (arrival.function.spec.uses_role and arrival.here.cluster.role in (Role.SECONDARY, Role.PASS))
+        if arrival.here.setup.refusal is None and arrival.deployment.deployed.judges
     ]
 
 

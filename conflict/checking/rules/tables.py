@@ -28,9 +28,10 @@ from conflict.checking.findings import (
 from conflict.checking.reasons import creation_refused, key_stops
 from conflict.checking.subject import PlacedTable, Subject, place_of
 from conflict.config.configuration import ClusterConfiguration
+from conflict.rules.deployed import Deployed
 from conflict.rules.exceptions_table import RoleKind
 from conflict.rules.functions import FUNCTIONS, Argument
-from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, Role, best_match
+from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
 from conflict.rules.table_setup import Refusal, RefusalKind, is_exceptions_table
 from ndb_formats.rules.update_format import BINLOG_TYPES, is_of_other_engine
 from ndb_formats.schema.tables import Column, Schema
@@ -303,7 +304,7 @@ def missing_exceptions(subject: Subject) -> Iterator[Finding]:
             continue
         if not placed.table.primary_key:
             continue  # nothing is a conflict there
-        if function.spec.uses_role and placed.cluster.role in (Role.SECONDARY, Role.PASS):
+        if not Deployed(function, placed.cluster.role).judges:
             continue
         if not any(warning.startswith("exceptions table ") for warning in placed.setup.warnings) and not _has_unused(
             subject, placed

@@ -14,12 +14,13 @@ import typer
 from rich.console import Console
 
 from conflict.config.additions import functions_by_table
+from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.table_keys import TableKey
 from conflict.explaining.keys_asked import key_as_given
 from conflict.history.grid.folder import folder_of
 from conflict.results.files import contradicted_example
 from conflict.results.run_document import ResolvedRun
-from conflict.runs.columnar_run import needs_reference
+from conflict.runs.settled import needs_reference
 from ndb_formats.stored import Stored
 
 _BY_NAME = ("conflict_fn", "start_epoch", "stop_epoch")  # NAME=VALUE; Python takes a dictionary
@@ -89,7 +90,7 @@ def _row(resolved: ResolvedRun, found: Mapping[str, Any]) -> list[str]:
 
 def _comparing(resolved: ResolvedRun, context: typer.Context) -> Iterator[tuple[list[str], str]]:
     """Yield the command that compares functions on the same inputs, if it takes what `resolve` was given."""
-    left_out = resolved.engine == "reference" or needs_reference(resolved.run) is not None
+    left_out = resolved.engine == "reference" or needs_reference(resolved.run, [CareKind.SINGLE_OPERATIONS]) is not None
     if left_out or any(_is_given(context, name) for name in _NOT_COMPARED):
         return
     words = ["compare", *map(str, context.params["sources"])]

@@ -28,13 +28,11 @@ from conflict.engine.kernels.arrays import (
 )
 from conflict.engine.kernels.column_scans import STOPS, CheckedRows, stopping_rows
 from conflict.engine.kernels.fold import Folded
-from conflict.engine.kernels.logged_rows import reflects
 from conflict.engine.ledger.model import Stop, StoppedAt
 from conflict.history.timeline import Origin
 from conflict.rules.decision import Cause
-from conflict.rules.replication_table import Role
+from conflict.rules.deployed import Deployed
 from conflict.rules.stops import ServerStop
-from conflict.rules.table_setup import TableSetup
 from ndb_formats.columnar.kernel import each_read_only, read_only
 from ndb_formats.events.rows_event import Operation
 
@@ -90,7 +88,7 @@ def can_log_stopping(clusters: Sequence[ClusterSetup]) -> bool:
     for logging, applying in ((clusters[0], clusters[1]), (clusters[1], clusters[0])):
         rules = stop_rules(applying)
         all_tables = any(setup.function is not None and setup.function.spec.transactional for setup in logging.setups)
-        logs = np.array([all_tables or _logs(setup, logging.role) for setup in logging.setups], np.bool_)
+        logs = np.array([all_tables or _logs(setup.deployed(logging.role)) for setup in logging.setups], np.bool_)
         if np.any(logs & np.logical_or.reduceat(rules.stopping, rules.first)):
             return True
     return False
@@ -110,8 +108,8 @@ def can_stop_by_rows(clusters: Sequence[ClusterSetup]) -> bool:
     return linked or can_log_stopping(clusters) or any(stop_rules(each).blobs.any() for each in clusters)
 
 
-def _logs(setup: TableSetup, role: Role) -> bool:
-    return setup.function is not None and (setup.function.spec.refreshes or reflects(setup, role))
+def _logs(deployed: Deployed) -> bool:
+    return deployed.refreshes or deployed.reflects
 
 
 def _stopping_rows(bucket: Bucket, applier: int, rules: StopRules) -> Int64:

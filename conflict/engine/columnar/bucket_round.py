@@ -35,7 +35,7 @@ from conflict.engine.kernels.dependencies import dependent_groups
 from conflict.engine.kernels.fold import Folded, fold
 from conflict.engine.kernels.lost_changes import own_causes
 from conflict.engine.kernels.records import packed_changes
-from conflict.rules.decision import Cause, Verdict, is_delete_delete
+from conflict.rules.decision import Cause, Verdict, is_delete_delete, marks_transaction
 from ndb_formats.columnar.kernel import each_read_only, read_only
 from ndb_formats.events.rows_event import Operation
 
@@ -242,7 +242,7 @@ def row_conflicts(
     cause = decisions.cause[rejected]
     table = (applies.applier[decisions.apply[rejected]], key_table[decisions.key[rejected]])
     delete_delete = _DELETE_DELETE[decisions.operation[rejected], cause]
-    found = transactional_tables(clusters)[table] & (~delete_delete | delete_deletes[table])
+    found = marks_transaction(transactional_tables(clusters)[table], delete_delete, delete_deletes[table])
     return np.asarray(rejected[found & (cause != Cause.TRANS_IN_CONFLICT)])
 
 

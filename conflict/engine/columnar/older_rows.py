@@ -23,14 +23,11 @@ from conflict.engine.kernels.first_events import (
     ShownEffects,
     find_first_states,
 )
-from conflict.engine.kernels.logged_rows import reflects
 from conflict.engine.kernels.records import ROW_STATE, Work, packed_changes, packed_schedule
 from conflict.history.grid.columns import GridColumns, columns_of_bucket
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
 from conflict.rules.decision import extreme_values, stored_precision
-from conflict.rules.replication_table import Role
-from conflict.rules.stops import active_function
 from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import Operation
 
@@ -152,14 +149,14 @@ def _limits(clusters: Sequence[ClusterSetup], starts: Sequence[int]) -> Limits:
     limits.with_transactions[:] = np.any(transactional_tables(clusters), axis=1, keepdims=True)
     for side, cluster in enumerate(clusters):
         for table, setup in enumerate(cluster.setups):
-            limits.reflects[side, table] = reflects(setup, cluster.role)
+            deployed = setup.deployed(cluster.role)
+            limits.reflects[side, table], limits.role_matters[side, table] = deployed.reflects, deployed.as_secondary
             limits.unique[side, table] = bool(setup.table.unique_keys)
-            function = active_function(setup.function, cluster.role)
+            function = deployed.judge
             if function is None:
                 continue
             limits.newest[side, table] = stored_precision(starts[side] - 1, function.gci_bits) if starts[side] else 0
             limits.judged_by_epoch[side, table] = function.spec.refreshes
-            limits.role_matters[side, table] = function.spec.uses_role and cluster.role is Role.SECONDARY
             limits.compares[:, table] |= bool(function.spec.needs)
             if function.column is not None:
                 column = setup.table.columns[setup.table.ordinal(function.column)]

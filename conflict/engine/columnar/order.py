@@ -23,29 +23,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from conflict.engine.kernels.apply_order import NO_CLUSTER, known_before, order
+from conflict.engine.kernels.apply_order import NO_CLUSTER, order
 from conflict.engine.kernels.arrays import (
-    Bool,
     BucketRows,
     Decisions,
     EpochApplies,
-    Int32,
     Int64,
     Logged,
     RowMoments,
-    UInt32,
-    UInt64,
 )
 from conflict.engine.ledger.layout import OPERATION_ORDER
 from conflict.history.model import Cluster, Start
 from conflict.history.scheduling.placing import circular_schedule
-from conflict.history.scheduling.schedule_columns import ScheduleColumns, stored_once
+from conflict.history.scheduling.schedule_columns import ScheduleColumns, known_before, stored_once
 from conflict.history.timeline import EpochApply
 from ndb_formats.columnar.kernel import read_only
 
 _DECISIVE = ("foreign_epoch", "epoch", "group", "traced", "restarted", "arrived_epoch", "arrived_group")
 _GIVEN = ("committed", "server", "source_server")
-_COLUMNS = (*_DECISIVE, *_GIVEN)
 
 # Bucket and number in it of rows, by table and key.
 Located = Mapping[tuple[str, bytes], tuple[int, int]]
@@ -55,29 +50,20 @@ _MOMENTS = tuple(field.name for field in attrs.fields(RowMoments))
 @attrs.frozen(eq=False)
 class ApplierEpochs:
     """
-    The epoch applies of one applier in order; see `EpochApplies` for the columns. Shape (applies,).
-
-    The `apply` of a moment is the number among these.
+    What one applier applied.
 
     Attributes:
+        columns: Its epoch applies in order; all count as applied.
+        moments: Rows that it judged some time before the commit; `apply` is the number among these epoch applies.
         returned: The max replicated epoch before the first of them.
     """
 
-    foreign_epoch: UInt64
-    epoch: UInt64
-    group: Int32
-    traced: Bool
-    restarted: Bool
-    arrived_epoch: UInt64
-    arrived_group: Int32
-    committed: Int64
-    server: UInt32
-    source_server: UInt32
-    moments: RowMoments
+    columns: ScheduleColumns
+    moments: RowMoments = attrs.field(factory=RowMoments.none)
     returned: int = 0
 
     def __len__(self) -> int:
-        return len(self.epoch)
+        return len(self.columns)
 
     @classmethod
     def of_cluster(cls, cluster: Cluster, located: Located | None = None) -> Self:
@@ -94,17 +80,15 @@ class ApplierEpochs:
     @classmethod
     def of_columns(cls, own: ScheduleColumns, start: Start | None = None, moments: RowMoments | None = None) -> Self:
         """Return the epoch applies of an applier that count as applied; no row is judged early without `moments`."""
-        columns = own.applied_alone().columns
         moments = RowMoments.none() if moments is None else moments
-        returned = 0 if start is None else start.returned
-        return cls(**{name: columns[name] for name in _COLUMNS}, moments=moments, returned=returned)
+        return cls(own.applied_alone(), moments, 0 if start is None else start.returned)
 
     def first(self, kept: int | None) -> ApplierEpochs:
         """Return the first `kept` epoch applies, or all if it is None."""
-        count = len(self) if kept is None else kept
-        moments = self.moments.chosen(self.moments.apply < count)
-        columns = {name: getattr(self, name)[:kept] for name in _COLUMNS}
-        return ApplierEpochs(**columns, moments=moments, returned=self.returned)
+        if kept is None:
+            return self
+        moments = self.moments.chosen(self.moments.apply < kept)
+        return attrs.evolve(self, columns=self.columns.chosen(slice(kept)), moments=moments)
 
 
 def plan_applies(clusters: Sequence[Cluster]) -> EpochApplies:
@@ -135,28 +119,21 @@ def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> Epo
     Raises:
         HistoryError: The schedule is circular.
     """
-    epochs, foreign, traced = (
-        tuple(read_only(array) for array in arrays)
-        for arrays in (
-            [each.epoch for each in applied],
-            [each.foreign_epoch for each in applied],
-            [each.traced for each in applied],
-        )
-    )
+    epochs, foreign = (tuple(read_only(each.columns[name]) for each in applied) for name in ("epoch", "foreign_epoch"))
     applier, number, stuck = order(epochs, foreign)
     if stuck != NO_CLUSTER:
         at = len(applier) - int((applier != stuck).sum())
-        raise circular_schedule(names[stuck], int(applied[stuck].foreign_epoch[at]))
-    returned = np.array([each.returned for each in applied], np.uint64)
+        raise circular_schedule(names[stuck], int(applied[stuck].columns["foreign_epoch"][at]))
     chosen = number + applier.astype(np.int64) * len(applied[0])
 
     def ordered(names: Sequence[str]) -> Iterator[tuple[str, npt.NDArray[Any]]]:
         for name in names:  # one after the other: there can be very many epochs
-            yield name, stored_once(np.concatenate([getattr(each, name) for each in applied])[chosen])
+            yield name, stored_once(np.concatenate([each.columns[name] for each in applied])[chosen])
 
     def decisive() -> Iterator[tuple[str, npt.NDArray[Any]]]:
         yield "applier", applier
-        yield "max_replicated", known_before(applier, number, epochs, foreign, traced, returned)
+        known = (known_before(a.columns, b.columns, a.returned) for a, b in (applied, applied[::-1]))
+        yield "max_replicated", np.concatenate([*known])[chosen]
         yield from ordered(_DECISIVE)
 
     return EpochApplies.of(decisive(), number, _moments_in_order(applied, chosen), ordered(_GIVEN))

@@ -15,7 +15,7 @@ import numpy as np
 from conflict.config.configuration import ClusterConfiguration
 from conflict.config.definitions import AlteredColumn
 from conflict.engine.kernels.arrays import Bool, EpochApplies, Int16, Int64, Logged
-from conflict.engine.kernels.logged_rows import EventMasks, event_masks, reflects
+from conflict.engine.kernels.logged_rows import EventMasks, event_masks
 from conflict.engine.kernels.records import RULE, Rules
 from conflict.history.grid.key_numbering import SegmentStep
 from conflict.history.restarts import Restarts
@@ -24,7 +24,7 @@ from conflict.history.timeline import DefinitionChange, Position
 from conflict.rules.decision import unwritten_value
 from conflict.rules.functions import Image
 from conflict.rules.replication_table import Role
-from conflict.rules.stops import Misfit, active_function
+from conflict.rules.stops import Misfit
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
 from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import Operation
@@ -126,17 +126,15 @@ def rules_of(clusters: Sequence[ClusterSetup]) -> Rules:
                 records[number, last]["next"] = last = len(numbered)
                 numbered.append((last, table, setup))
         for place, table, setup in numbered:
-            rule, function = records[number, place], active_function(setup.function, cluster.role)
+            rule, deployed = records[number, place], setup.deployed(cluster.role)
             column = resolve_columns[table]
             rule["unwritten"] = 0 if column is None else unwritten_value(setup.table.columns[column])
             rule["whole_rows"], rule["skips"] = not setup.format.updated_only, cluster.skip_missing
-            if function is None:
-                continue  # every cell is `Cell.APPLY`
-            rule["gci_bits"], rule["refreshes"] = function.gci_bits, function.spec.refreshes
-            rule["reflects"] = reflects(setup, cluster.role)
-            rule["secondary"] = function.spec.uses_role and cluster.role is Role.SECONDARY
-            if not rule["secondary"]:  # the secondary follows the primary: every cell is `Cell.APPLY`
-                cells[number, place, 1:] = [function.spec.cell(operation) for operation in Operation]
+            rule["refreshes"], rule["reflects"] = deployed.refreshes, deployed.reflects
+            rule["secondary"] = deployed.as_secondary
+            if deployed.judge is not None:  # else every cell is `Cell.APPLY`
+                rule["gci_bits"] = deployed.judge.gci_bits
+                cells[number, place, 1:] = [deployed.judge.spec.cell(operation) for operation in Operation]
     return Rules(*each_read_only(records, cells))
 
 
@@ -379,7 +377,7 @@ def compares_reflected(run: Run) -> bool:
     for cluster in run.clusters:
         for peer in run.clusters:
             for table, setups in over_time[cluster.name].items() if peer is not cluster else ():
-                reflected = any(reflects(setup, peer.role) for setup in over_time[peer.name].get(table, ()))
+                reflected = any(setup.deployed(peer.role).reflects for setup in over_time[peer.name].get(table, ()))
                 if reflected and any(_compares_before(setup) for setup in setups):
                     return True
     return False

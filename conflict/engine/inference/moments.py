@@ -22,7 +22,6 @@ import attrs
 
 from conflict.engine.inference.background import Background, Recorded, Setups, background_of, epochs_known
 from conflict.engine.inference.hypotheses import TooManyWaysError, answers, possible
-from conflict.engine.inference.observed import OVERLAPPING
 from conflict.engine.inference.row_states import StatesOfRows, visit_applies
 from conflict.engine.inference.rows import is_dated, is_partial
 from conflict.engine.inference.trial_apply import RowsJudged, TrialApply
@@ -32,11 +31,8 @@ from conflict.engine.reference.row_store import RowKey
 from conflict.history.model import Cluster, History, Link
 from conflict.history.scheduling.placing import Inference
 from conflict.history.shown_effects import Effect
-from conflict.history.timeline import START, DefinitionChange, EpochApply, Position, RowMoment, Transaction
+from conflict.history.timeline import OVERLAPPING, START, DefinitionChange, EpochApply, Position, RowMoment, Transaction
 from conflict.rules.foreign_keys import linked_tables
-from conflict.rules.replication_table import Role
-from conflict.rules.stops import active_function
-from conflict.rules.table_setup import TableSetup
 
 # An epoch apply is tried so often, at most, to find the moments at which it does what its binlog shows.
 MAX_TRIALS = 5_000
@@ -190,7 +186,8 @@ def _known_rows(
     if linked_tables(setups) or any(setup.table.unique_keys for setup in setups.values()):
         return frozenset()
     role = here.cluster.role
-    return _apart(entries, known) if any(_rejects_transactions(each, role) for each in setups.values()) else known
+    linked = any(setup.deployed(role).rejects_transactions for setup in setups.values())
+    return _apart(entries, known) if linked else known
 
 
 def _apart(entries: Sequence[LoggedChange], known: frozenset[RowKey]) -> frozenset[RowKey]:
@@ -208,16 +205,6 @@ def _apart(entries: Sequence[LoggedChange], known: frozenset[RowKey]) -> frozens
             linked |= new
             waiting += new
     return known - linked
-
-
-def _rejects_transactions(setup: TableSetup, role: Role) -> bool:
-    """Whether an applier may reject whole transactions because of a table; a secondary follows the primary."""
-    function = active_function(setup.function, role)
-    return (
-        function is not None
-        and function.spec.transactional
-        and not (function.spec.uses_role and role is Role.SECONDARY)
-    )
 
 
 def begun_after(applies: Sequence[EpochApply]) -> dict[Position, tuple[Position, Position]]:

@@ -50,8 +50,8 @@ from conflict.rules.decision import (
     next_value,
     stored_precision,
 )
-from conflict.rules.functions import COMPARING, ConflictFunction, reads_before
-from conflict.rules.replication_table import Role
+from conflict.rules.deployed import Deployed
+from conflict.rules.functions import ConflictFunction, is_comparing, reads_before
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT
@@ -212,12 +212,11 @@ def _possible_states(
     setup, start = cluster.setups.get(entries[0].change.table), cluster.cluster.start
     if row is None or setup is None or setup.refusal is not None or start is None:
         return [row]
-    function = (
-        None if setup.function and setup.function.spec.uses_role and cluster.role is Role.PASS else setup.function
-    )
+    deployed = setup.deployed(cluster.role)
+    function = deployed.active
     known, states = EXISTS if row is NOT_KNOWN else row, list[Row | None]()
     newest = max(start.epoch - 1, touched, cluster.last_unclear.get(entries[0].row, 0))
-    if not is_dated(row) and function is not None and _epoch_matters(cluster, function, newest):
+    if not is_dated(row) and _epoch_matters(cluster, deployed, newest):
         states.append(attrs.evolve(known, local=True, epoch=newest))
     values: Sequence[int] = []
     if is_partial(row) and function is not None and function.spec.needs:
@@ -237,18 +236,18 @@ def _possible_states(
     return [None, *states] if inserted else [*states, None]
 
 
-def _epoch_matters(cluster: ObservedCluster, function: ConflictFunction, newest: int) -> bool:
+def _epoch_matters(cluster: ObservedCluster, deployed: Deployed, newest: int) -> bool:
     """Whether it can matter that a row was last changed here, in an own epoch up to `newest`."""
-    if function.spec.uses_role and cluster.role is Role.SECONDARY:
-        return True
-    return function.spec.refreshes and cluster.max_replicated_epoch < stored_precision(newest, function.gci_bits)
+    judge = deployed.judge
+    unseen = judge is not None and cluster.max_replicated_epoch < stored_precision(newest, judge.gci_bits)
+    return deployed.as_secondary or (deployed.refreshes and unseen)
 
 
 def _brought(entry: LoggedChange, function: ConflictFunction, table: Table) -> int:
     """Return the value that an operation compares with that of the row; 0 if it compares none."""
     operation = entry.change.operation
     cell = function.spec.cell(operation)
-    if cell not in COMPARING:
+    if not is_comparing(cell):
         return 0
     image = entry.change.before if reads_before(cell, operation) else entry.change.after
     return compared_value(image, function, table) or 0

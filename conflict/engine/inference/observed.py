@@ -15,15 +15,13 @@ from conflict.engine.reference.decide import decide_by_function, missing_image
 from conflict.engine.reference.epoch_pass import ApplierStopped, DecidedOperation, EpochPass
 from conflict.engine.reference.row_store import Row, RowKey
 from conflict.history.shown_effects import Effect
-from conflict.history.timeline import START, EpochApply, Position, RowChange, RowMoment, Transaction
+from conflict.history.timeline import OVERLAPPING, START, EpochApply, Position, RowChange, RowMoment, Transaction
 from conflict.history.unlogged import UnloggedChange
 from conflict.rules.decision import APPLIED, IGNORED, Decision, Verdict
 from conflict.rules.functions import ConflictFunction, Image
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.tables import Table
 
-# Parallel workers may judge an epoch before so many epochs in front of it are committed.
-OVERLAPPING = 4
 # (own epoch, group) -> row -> effect
 Effects = Mapping[Position, Mapping[RowKey, Effect]]
 
@@ -212,18 +210,16 @@ class ObservedPass(EpochPass):
                 raise
             self.decided.append(DecidedOperation(entry, IGNORED))
 
-    def decide(
-        self, entry: LoggedChange, setup: TableSetup, function: ConflictFunction | None
-    ) -> tuple[Decision, Row | None]:
+    def decide(self, entry: LoggedChange, setup: TableSetup) -> tuple[Decision, Row | None]:
         """Return the decision, and the row on which it was made."""
         key = entry.row
         if key in self.early and key not in self.locked:
             early = self.early[key]
-            decision = self.decide_on(early, entry.change, setup, function)
+            decision = self.decide_on(early, entry.change, setup)
             if decision.verdict is not Verdict.APPLIED:
                 return decision, early
             self.locked.add(key)
-        return super().decide(entry, setup, function)
+        return super().decide(entry, setup)
 
     def lacks_value(self, change: RowChange, setup: TableSetup) -> bool:
         """Whether an operation lacks the value that the function of its table compares; not that it is not known."""

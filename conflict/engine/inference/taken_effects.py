@@ -16,7 +16,6 @@ from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.row_store import RowKey
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import EpochApply
-from conflict.rules.replication_table import Role
 
 REFRESHES = {Effect.REFRESHED, Effect.REFRESHED_ABSENT}
 Entries = Mapping[RowKey, Sequence[LoggedChange]]
@@ -145,9 +144,7 @@ def take_effects(cluster: ObservedCluster, apply: EpochApply, effects: Mapping[R
             row = OlderRow({}, local=effect is Effect.REFRESHED, epoch=apply.epoch)
         cluster.store.put(key, row)
         setup = cluster.setups.get(key[0])
-        function = None if setup is None else setup.function
-        reflects = function is not None and function.spec.uses_role and cluster.role is Role.PRIMARY
-        if effect in REFRESHES or reflects:
+        if effect in REFRESHES or (setup is not None and setup.deployed(cluster.role).marks_reflected):
             cluster.leave_unclear(apply.epoch, key)
     cluster.store.commit()
     if effects:

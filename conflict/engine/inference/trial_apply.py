@@ -24,7 +24,6 @@ from conflict.history.shown_effects import Effect
 from conflict.history.timeline import EpochApply, Position
 from conflict.rules.decision import Cause, Verdict, in_node_order
 from conflict.rules.functions import ConflictFunction
-from conflict.rules.replication_table import Role
 from ndb_formats.schema.tables import Table
 
 NOTHING: frozenset[int] = frozenset()
@@ -249,10 +248,10 @@ class TrialApply:
 
     def judges_alone(self, key: RowKey) -> bool:
         """Whether a function judges a row, and judges row by row."""
-        function = self._scratch.setups[key[0]].function
-        if function is None or not function.spec.transactional:
-            return function is not None
-        return self.singly and function.spec.uses_role and self._scratch.role is Role.SECONDARY
+        deployed = self._scratch.setups[key[0]].deployed(self._scratch.role)
+        if deployed.function is None or not deployed.function.spec.transactional:
+            return deployed.function is not None
+        return self.singly and deployed.as_secondary
 
     def answer(self, key: RowKey, moment: Position | None) -> tuple[RowAnswer, Effect | None] | None:
         """

@@ -1,9 +1,9 @@
 """
 Places in the order of epoch applies: the order itself, what each epoch apply receives, and searches in sorted columns.
 
-Computes docs/concepts.md, "Max replicated epoch" and "Refresh, reflect, read". Rows that an applier judged some time
-before the commit are kept by the fold when it comes by their moment: it decides by that state until an operation is
-applied, which locks the row (docs/functions.md, "One pass over an epoch").
+Computes docs/concepts.md, "Refresh, reflect, read". Rows that an applier judged some time before the commit are kept
+by the fold when it comes by their moment: it decides by that state until an operation is applied, which locks the row
+(docs/functions.md, "One pass over an epoch").
 """
 
 from __future__ import annotations
@@ -293,31 +293,3 @@ def order(epochs, foreign):
     elif done[1] < len(foreign[1]):
         stuck = 1
     return applier[:count], number[:count], stuck
-
-
-@kernel
-def known_before(applier, number, epochs, foreign, traced, returned):
-    """
-    Return the max replicated epoch before each epoch apply. uint64, shape (applies,).
-
-    Args:
-        applier: Applier of each, in order. int8, shape (applies,).
-        number: Its number among those of its applier. int32, shape (applies,).
-        epochs: Per cluster, the own epoch in which each epoch apply commits. uint64.
-        foreign: Per cluster, the foreign epoch of each epoch apply. uint64.
-        traced: Per cluster, whether its binlog shows it; an epoch apply without a trace never comes back. bool.
-        returned: Per cluster, the max replicated epoch before its first epoch apply. uint64, shape (2,).
-    """
-    known = np.zeros(len(applier), np.uint64)
-    now = returned.copy()
-    for apply in range(len(applier)):
-        side = applier[apply]
-        known[apply] = now[side]
-        epoch = foreign[side][number[apply]]
-        theirs = epochs[1 - side]
-        other = np.searchsorted(theirs, epoch)
-        while other < len(theirs) and theirs[other] == epoch:
-            if traced[1 - side][other]:
-                now[side] = max(now[side], foreign[1 - side][other])
-            other += 1
-    return known

@@ -18,6 +18,8 @@ import numpy as np
 from conflict.engine.kernels.apply_order import LAST_EPOCH, PAST_ALL_GROUPS, reaches, seek
 from conflict.engine.kernels.arrays import OperationKind
 from conflict.engine.kernels.passes import Groups, contains
+from conflict.engine.kernels.rules import is_comparing
+from conflict.history.timeline import OVERLAPPING
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.functions import Cell
 from ndb_formats.columnar.kernel import inlined, kernel
@@ -29,10 +31,7 @@ APPLIED, SKIPPED = int(Verdict.APPLIED), int(Verdict.SKIPPED)
 TRANSACTION, EMPTY = int(Cause.TRANS_IN_CONFLICT), int(OperationKind.EMPTY)
 REFLECTED = int(OperationKind.REFLECTED)
 APPLY, BY_EPOCH, LESS_IF_UNSEEN = int(Cell.APPLY), int(Cell.BY_EPOCH), int(Cell.LESS_IF_UNSEEN)
-EQUAL, LESS = int(Cell.EQUAL), int(Cell.LESS)
 NO_EPOCH, ANY_ROW = np.uint64(0), -1
-# Parallel workers may judge an epoch before so many epochs in front of it are committed.
-OVERLAPPING = 4
 
 
 @inlined
@@ -210,7 +209,7 @@ def _judge(place, number, begun, opened, unsure, schedule, changes, rules, decid
         found.decided[place] = found.tracked[place] = opened
         return
     reflected = rule["secondary"] and kind == REFLECTED
-    compares = not reflected and (EQUAL <= cell <= LESS or cell == LESS_IF_UNSEEN)
+    compares = not reflected and is_comparing(cell)
     hidden = not opened or found.blocked[key] == number
     hidden = not _is_settled(place, number, here, begun, doubtful, decided, unshown, found) or hidden
     if not reflected and cell in (BY_EPOCH, LESS_IF_UNSEEN) and apply["max_replicated"] <= unshown.returned[here]:

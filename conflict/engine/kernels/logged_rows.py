@@ -59,11 +59,6 @@ class EventMasks(NamedTuple):
     after_virtual: Int32
 
 
-def reflects(setup: TableSetup, role: Role) -> bool:
-    """Whether a cluster's applier logs what it applies to a table for the secondary."""
-    return setup.function is not None and setup.function.spec.uses_role and role is Role.PRIMARY and setup.format.logged
-
-
 def event_masks(clusters: Sequence[tuple[Role, Sequence[TableSetup]]]) -> EventMasks:
     """
     Return the masks of the tables of both clusters.
@@ -74,7 +69,7 @@ def event_masks(clusters: Sequence[tuple[Role, Sequence[TableSetup]]]) -> EventM
     tables = [setup.table for setup in clusters[0][1]]
     widest = max((len(table.columns) for table in tables), default=0)
     masks = np.zeros((6, len(clusters), len(tables), widest), np.bool_)
-    reflecting = np.array([[reflects(setup, role) for setup in setups] for role, setups in clusters], np.bool_)
+    reflecting = np.array([[setup.deployed(role).reflects for setup in setups] for role, setups in clusters], np.bool_)
     for cluster, table in np.argwhere(reflecting).tolist():
         setup = clusters[cluster][1][table]
         every = range(len(setup.table.columns))

@@ -123,9 +123,8 @@ class Rules(NamedTuple):
 
     Attributes:
         tables: `RULE`, shape (clusters, tables). `unwritten`: the resolve column of a row to which no operation wrote
-            it; `refreshes`: a rejected operation refreshes its row; `secondary`: the role is SECONDARY, and the
-            function uses roles; `reflects`: applied operations are logged for the secondary; `whole_rows`: an update
-            is logged with all columns; `skips`: operations that lack the value to compare are skipped.
+            it; `refreshes`, `secondary`, `reflects`: see `Deployed`; `whole_rows`: an update is logged with all
+            columns; `skips`: operations that lack the value to compare are skipped.
         cells: `Cell` by operation. Shape (clusters, tables, operations), int8.
     """
 

@@ -12,7 +12,9 @@ import numpy as np
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.decision import in_node_order as order_of_nodes
 from conflict.rules.decision import is_delete_delete as both_deleted
+from conflict.rules.decision import marks_transaction as marks
 from conflict.rules.functions import Cell
+from conflict.rules.functions import is_comparing as compares_value
 from conflict.rules.functions import reads_before as before_is_read
 from ndb_formats.columnar.kernel import inlined
 from ndb_formats.events.rows_event import Operation
@@ -25,10 +27,11 @@ EXISTS, IN_CONFLICT = int(Cause.ROW_ALREADY_EXISTS), int(Cause.ROW_IN_CONFLICT)
 TRANSACTION = int(Cause.TRANS_IN_CONFLICT)
 APPLY, REJECT_IF_PRESENT, REJECT_IF_MISSING = int(Cell.APPLY), int(Cell.REJECT_IF_PRESENT), int(Cell.REJECT_IF_MISSING)
 EQUAL, GREATER, AT_LEAST = int(Cell.EQUAL), int(Cell.GREATER), int(Cell.AT_LEAST)
-LESS, BY_EPOCH, LESS_IF_UNSEEN = int(Cell.LESS), int(Cell.BY_EPOCH), int(Cell.LESS_IF_UNSEEN)
+BY_EPOCH, LESS_IF_UNSEEN = int(Cell.BY_EPOCH), int(Cell.LESS_IF_UNSEEN)
 NOTHING = np.uint64(0)  # for a value that is not compared
 LOW_WORD = np.uint64(0xFFFFFFFF)
-is_delete_delete, reads_before = inlined(both_deleted), inlined(before_is_read)
+is_delete_delete, marks_transaction = inlined(both_deleted), inlined(marks)
+is_comparing, reads_before = inlined(compares_value), inlined(before_is_read)
 in_node_order = inlined(order_of_nodes)
 
 
@@ -101,7 +104,7 @@ def decide_operation(cell, rule, mine, incoming, max_replicated):
     if rule["secondary"] and reflected:
         fits = not mine["exists"] if operation == WRITE else mine["exists"] and not mine["local"]
         return (APPLIED if fits else DISCARDED), NO_CAUSE, NOTHING, NOTHING
-    if rule["skips"] and (EQUAL <= cell <= LESS or cell == LESS_IF_UNSEEN):
+    if rule["skips"] and is_comparing(cell):
         given = before_given if reads_before(cell, operation) else after_given
         if not given:
             return SKIPPED, NO_CAUSE, NOTHING, NOTHING

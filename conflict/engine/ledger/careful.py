@@ -200,14 +200,6 @@ class CareKind(Enum):
     )
 
 
-class LeftToReferenceError(Exception):
-    """Only the reference engine can resolve the run."""
-
-    def __init__(self, kind: CareKind) -> None:
-        super().__init__(kind.value.what)
-        self.kind = kind
-
-
 def said_of(rows: Mapping[str, int]) -> str:
     """Return what was resolved with care as a list in words; `rows`: the number of rows by the name of their kind."""
     parts = [

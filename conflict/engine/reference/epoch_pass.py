@@ -39,8 +39,7 @@ from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict
 from conflict.rules.exceptions_table import UNKNOWN_TRANSACTION_ID, ConflictRecord, ExceptionsTable
 from conflict.rules.foreign_keys import KeyLink
 from conflict.rules.functions import ConflictFunction
-from conflict.rules.replication_table import Role
-from conflict.rules.stops import Misfit, ServerStop, StopFacts, active_function, first_stop, stop_facts
+from conflict.rules.stops import Misfit, ServerStop, StopFacts, first_stop, stop_facts
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import ConflictFlag, Operation
@@ -196,24 +195,23 @@ class EpochPass:
             return
         self.counters[REFLECTED_RECEIVED] += bool(change.flags & ConflictFlag.REFLECTED)
         self.counters[REFRESH_RECEIVED] += bool(change.flags & ConflictFlag.REFRESH)
-        function = active_function(setup.function, self.cluster.role)
         self.tracker.touch(entry.row, entry.group)
         if facts.rejected:
             self._reject_with_transaction(entry, setup)
             return
         if not setup.table.primary_key:
-            self._insert_copy(entry, function)
+            self._insert_copy(entry, setup)
             return
         if self.cluster.cluster.applies_singly and entry.row in self.refreshes:
             decision, met = AFTER_REFRESH, None  # the row is refreshed at once, and nothing can follow that
         else:
-            decision, met = self.decide(entry, setup, function)
+            decision, met = self.decide(entry, setup)
         self.decided.append(DecidedOperation(entry, decision, met))
         if decision.verdict is Verdict.APPLIED:
-            self._change_row(entry, function)
+            self._change_row(entry, setup)
         elif decision.verdict is Verdict.REJECTED:
-            assert function is not None
-            self._note_conflict(entry, function, decision)
+            assert setup.function is not None
+            self._note_conflict(entry, setup.function, decision)
         self.counters[REFLECTED_DISCARDED] += decision.verdict is Verdict.DISCARDED
 
     def _facts(self, entry: LoggedChange, setup: TableSetup, wrong: Misfit | None) -> StopFacts:
@@ -248,10 +246,10 @@ class EpochPass:
         self.decided.append(DecidedOperation(entry, APPLIED))
         self.copies.note(change, entry.server_id, copies_of(store, entry.row))
 
-    def _insert_copy(self, entry: LoggedChange, function: ConflictFunction | None) -> None:
+    def _insert_copy(self, entry: LoggedChange, setup: TableSetup) -> None:
         """Apply an insert into a table without a primary key, which the primary reflects."""
         self.change_copies(entry)
-        if function is not None and function.spec.uses_role and self.cluster.role is Role.PRIMARY:
+        if setup.deployed(self.cluster.role).marks_reflected:
             self.copies.reflected.append(entry.change)
 
     def _reject_with_transaction(self, entry: LoggedChange, setup: TableSetup) -> None:
@@ -261,22 +259,19 @@ class EpochPass:
         if setup.table.primary_key:
             self.refreshes.setdefault(entry.row, entry.change)
 
-    def decide(
-        self, entry: LoggedChange, setup: TableSetup, function: ConflictFunction | None
-    ) -> tuple[Decision, Row | None]:
+    def decide(self, entry: LoggedChange, setup: TableSetup) -> tuple[Decision, Row | None]:
         """Return the decision, and the row on which it was made."""
         row = self.cluster.store.get(entry.row)
-        return self.decide_on(row, entry.change, setup, function), row
+        return self.decide_on(row, entry.change, setup), row
 
-    def decide_on(
-        self, row: Row | None, change: RowChange, setup: TableSetup, function: ConflictFunction | None
-    ) -> Decision:
+    def decide_on(self, row: Row | None, change: RowChange, setup: TableSetup) -> Decision:
         """Return the decision on an operation that meets a row."""
-        if function is None:
-            return decide_without_function(row, change, setup.table)
-        if function.spec.uses_role and self.cluster.role is Role.SECONDARY:
+        deployed = setup.deployed(self.cluster.role)
+        if deployed.as_secondary:
             return decide_as_secondary(row, change, setup.table)
-        return self.judge(row, change, setup.table, function)
+        if deployed.judge is None:
+            return decide_without_function(row, change, setup.table)
+        return self.judge(row, change, setup.table, deployed.judge)
 
     def judge(self, row: Row | None, change: RowChange, table: Table, function: ConflictFunction) -> Decision:
         """Return the decision of a conflict function."""
@@ -284,16 +279,16 @@ class EpochPass:
             return SKIPPED
         return decide_by_function(row, change, function, table, self.cluster.max_replicated_epoch)
 
-    def _change_row(self, entry: LoggedChange, function: ConflictFunction | None) -> None:
+    def _change_row(self, entry: LoggedChange, setup: TableSetup) -> None:
         """Apply an operation to its row; the primary of NDB$EPOCH2 marks the row as reflected."""
         cluster = self.cluster
         stored = cluster.store.get(entry.row)
-        change = as_spelled_here(entry.change, stored, cluster.setups[entry.change.table].table)
+        change = as_spelled_here(entry.change, stored, setup.table)
         row = self.changed.setdefault(entry.row, ChangedRow(stored, change, entry.server_id))
-        reflects = function is not None and function.spec.uses_role and cluster.role is Role.PRIMARY
+        reflected = setup.deployed(cluster.role).marks_reflected
         row.change = change
-        row.server_id = cluster.server_id if reflects else entry.server_id
-        row.flags = ConflictFlag.REFLECTED if reflects else NO_FLAGS
+        row.server_id = cluster.server_id if reflected else entry.server_id
+        row.flags = ConflictFlag.REFLECTED if reflected else NO_FLAGS
         from_log = entry.ordinal < 0 or change.flags & ConflictFlag.READ
         row.image = None if from_log else change.after
         if change.after is not None:

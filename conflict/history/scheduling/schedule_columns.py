@@ -120,6 +120,8 @@ def known_before(own: ScheduleColumns, theirs: ScheduleColumns | None, returned:
     """
     Return the max replicated epoch before each epoch apply; the place of an apply does not change it.
 
+    Computes docs/concepts.md, "Max replicated epoch"; `ReplayedCluster.applied` does so for one epoch apply.
+
     Args:
         own: The epoch applies of one applier, of one source.
         theirs: Those of the source, of the applier, as far as its binlog reports them; None for none.

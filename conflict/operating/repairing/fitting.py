@@ -22,7 +22,6 @@ from conflict.operating.repairing.statements import Payloads, RepairedRow, RowTa
 from conflict.operating.repairing.winners import NotDecidedError
 from conflict.rules.decision import in_node_order, next_value
 from conflict.rules.functions import Cell, ConflictFunction
-from conflict.rules.replication_table import Role
 from conflict.telling.shown_text import listed, one_line
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Column
@@ -187,10 +186,7 @@ class RowAgain:
 
     def _refreshes(self, cluster: str) -> bool:
         here = self.ended.cluster(cluster)
-        function = here.setups[self.row[0]].function
-        if function is None or not function.spec.refreshes:
-            return False
-        return not function.spec.uses_role or here.role is Role.PRIMARY
+        return here.setups[self.row[0]].deployed(here.role).refreshes
 
     def _carry_out(
         self, lost: LostChange, now: Payloads | None, target: RowTable

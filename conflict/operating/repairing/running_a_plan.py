@@ -14,7 +14,6 @@ from conflict.operating.repairing.equal import operation_in_words
 from conflict.operating.repairing.proof import Proof
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.functions import ConflictFunction
-from conflict.rules.replication_table import Role
 from conflict.telling.shown_text import counted, listed
 from conflict.telling.value import Table
 from ndb_formats.events.rows_event import Operation
@@ -115,8 +114,7 @@ def _judge(ended: EndedRun, cluster: str, table: str) -> ConflictFunction | None
     """Return the function by which an applier judges a table; None if it judges nothing."""
     here = ended.cluster(cluster)
     setup = here.setups.get(table)
-    function = None if setup is None else setup.function
-    return None if function is None or (function.spec.uses_role and here.role is not Role.PRIMARY) else function
+    return None if setup is None else setup.deployed(here.role).judge
 
 
 def _decision(verdict: Verdict, cause: Cause) -> str:

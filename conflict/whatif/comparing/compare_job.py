@@ -24,7 +24,6 @@ from conflict.engine.columnar.fixed_point import FixedPoint, without_rounds
 from conflict.engine.columnar.order import ApplierEpochs
 from conflict.engine.columnar.setups import transactional_tables
 from conflict.engine.kernels.arrays import Int64
-from conflict.errors import NotBuiltError
 from conflict.history.grid.epoch_files import read_epochs_of
 from conflict.history.run import Run
 from conflict.history.tasks import Runner, Shared
@@ -72,12 +71,7 @@ def compare_settled(
         applied: Per cluster, the epochs that its applier applies, as they were settled with the functions of the run.
         pairs: The pairs.
         progress: Called with the name of the stage, tasks done, and their number.
-
-    Raises:
-        NotBuiltError: A foreign key acts, or can act on rows that are left out.
     """
-    if run.careful is not None and run.linked.tables.any() and not run.part.starts_in_the_middle:
-        raise NotBuiltError(LINK_ACTS)
     subject = TrialSubject(run.manifest, run.numbers, run.clusters, _commit_times(run))
     trials = [subject.trial(pair) for pair in pairs]
     left_out = run.respelled if run.part.starts_in_the_middle else run.careful
@@ -88,6 +82,21 @@ def compare_settled(
     return job.figures(trials)
 
 
+def why_not_compared(run: Run, resolved: ResolvedRun, common: ResolveRun) -> str | None:
+    """
+    Return why rows that cannot be compared leave nothing to compare; None if the others can be. Arguments as below.
+
+    A foreign key acts, or can act on such rows; the logs start in the middle, or such rows are too many to follow.
+    """
+    rows = "; ".join(_rows_left_out(run, resolved, common))
+    if rows and resolved.starts:
+        return f"the logs start in the middle, and rows cannot be compared: {rows}"
+    if resolved.unlogged and not resolved.unlogged_followed:
+        return f"too many rows were changed without a log to follow them: {rows}"
+    acts = common.careful is not None and common.linked.tables.any() and not common.part.starts_in_the_middle
+    return LINK_ACTS if acts else None
+
+
 def left_out_of(run: Run, resolved: ResolvedRun, common: ResolveRun) -> tuple[str, ...]:
     """
     Return which rows are not compared and why, as sentences without a full stop.
@@ -96,10 +105,16 @@ def left_out_of(run: Run, resolved: ResolvedRun, common: ResolveRun) -> tuple[st
         run: The run.
         resolved: Its result as it is configured.
         common: What its tasks have in common.
-
-    Raises:
-        NotBuiltError: The logs start in the middle, or more rows were changed without a log than are followed.
     """
+    found = _rows_left_out(run, resolved, common)
+    if common.respelled is not None:
+        rows = counted(sum(map(len, common.respelled.keys.values())), "row")
+        found.append(f"{rows} with a key in several spellings: its changes can be applied as a delete and a write")
+    return tuple(found)
+
+
+def _rows_left_out(run: Run, resolved: ResolvedRun, common: ResolveRun) -> list[str]:
+    """Return which rows are not compared because they are not known, or not applied."""
     names = run.databases.own_name
     found = [
         f"{names(cluster.name, table)} of {source}: a filter of {cluster.name} drops its changes (replicate_*)"
@@ -115,16 +130,7 @@ def left_out_of(run: Run, resolved: ResolvedRun, common: ResolveRun) -> tuple[st
                 tables = listed(sorted({names(name, each.table) for each in mine}))
                 rows = counted(len({(each.table, each.key) for each in mine}), "row")
                 found.append(f"{rows} of {tables}: {name} {why}")
-    if found and resolved.starts:
-        message = f"the logs start in the middle, and rows cannot be compared: {'; '.join(found)}"
-        raise NotBuiltError(message)
-    if resolved.unlogged and not resolved.unlogged_followed:
-        message = f"too many rows were changed without a log to follow them: {'; '.join(found)}"
-        raise NotBuiltError(message)
-    if common.respelled is not None:
-        rows = counted(sum(map(len, common.respelled.keys.values())), "row")
-        found.append(f"{rows} with a key in several spellings: its changes can be applied as a delete and a write")
-    return tuple(found)
+    return found
 
 
 def _fault_of_left_out(run: ResolveRun, trial: Trial) -> str | None:
@@ -251,11 +257,8 @@ class _Job:
     def _figures_of(
         self, job: ResolveJob, point: FixedPoint, parts: Sequence[BucketFigures], rejected: tuple[int, int]
     ) -> Figures | str:
-        try:
-            if not self._from_the_middle:  # there no row that is linked is compared
-                job.refuse_broken_links(point)
-        except NotBuiltError as error:
-            return str(error)
+        if not self._from_the_middle and job.breaks_links(point):  # from the middle, no row that is linked is compared
+            return LINK_ACTS
         clusters, files = job.run.clusters, self.run.manifest.files
         stops = {
             cluster.name: stop_of(point.stopping[cluster.name], cluster, files[clusters[1 - number].name])

@@ -17,7 +17,7 @@ from conflict.config.run_file import RunFile
 from conflict.engine.columnar.applier_stops import can_stop_by_rows
 from conflict.engine.columnar.order import ApplierEpochs
 from conflict.engine.columnar.setups import ClusterSetup, alters_values
-from conflict.engine.ledger.careful import CareKind, LeftToReferenceError
+from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.layout import ResultOptions
 from conflict.errors import ConfigurationError, NotBuiltError
 from conflict.history.grid.catalogue import refusing_contradictions
@@ -32,24 +32,18 @@ from conflict.results.cause_kinds import CauseKind
 from conflict.results.doubts import Doubt, doubts_of
 from conflict.results.files import check_target, whole_or_not_at_all
 from conflict.results.run_document import ResolvedRun
-from conflict.runs.columnar_run import (
-    clear_result,
-    finished_history,
-    needs_reference,
-    refuse_python_rules,
-    settle_run,
-)
 from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import ingest
 from conflict.runs.options import ResolveOptions
-from conflict.runs.pipeline import spark_workers
+from conflict.runs.pipeline import refuse_python_rules, spark_workers
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.run_inputs import run_of
-from conflict.runs.settled_by_reference import SETTLED, settle_by_reference
+from conflict.runs.settled import SettleOptions, finished_history, needs_reference, settled
+from conflict.runs.settled_by_reference import SETTLED, as_kernels_read
 from conflict.telling.html import telling_html
 from conflict.telling.shown_text import listed
 from conflict.telling.terminal import telling_text
-from conflict.whatif.comparing.compare_job import compare_settled, left_out_of
+from conflict.whatif.comparing.compare_job import compare_settled, left_out_of, why_not_compared
 from conflict.whatif.comparing.figures import (
     COMPARISON,
     CRITERIA,
@@ -221,9 +215,10 @@ def compare_run(
     if out is not None:
         check_target(out, [*run_file.inputs, *([] if history is None else [path_of(history.uri)])], replace=replace)
     run = run_of(run_file, history)
-    why = needs_reference(run)
-    if why is CareKind.ALTERED_VALUES and not alters_values(run, compared_alone=True):
-        why = None  # what is compared depends on no value that a statement converts
+    taken = [CareKind.SINGLE_OPERATIONS]  # as operations in batches
+    if not alters_values(run, compared_alone=True):
+        taken.append(CareKind.ALTERED_VALUES)  # what is compared depends on no value that a statement converts
+    why = needs_reference(run, taken)
     if why is not None:
         raise ConfigurationError(_left_out(why.value.what))
     refuse_inexact_keys(run.data_schema.tables)
@@ -306,10 +301,10 @@ def _compared(
     try:
         _refuse_rows_without_key(run, held)
         resolved, common, applied = _settled(runner, run, (history, held), scratch, progress)
+        if why := why_not_compared(run, resolved, common):
+            raise ConfigurationError(_left_out(why))
         left_out = left_out_of(run, resolved, common)
         found = compare_settled(runner, common, applied, pairs, progress)
-    except (LeftToReferenceError, NotBuiltError) as error:
-        raise ConfigurationError(_left_out(str(error))) from None
     finally:
         scratch.delete()
         if given is None:
@@ -344,17 +339,25 @@ def _settled(
     Resolve the run as it is configured, which settles when each epoch was applied.
 
     Raises:
-        LeftToReferenceError: The kernels cannot resolve the run, and the reference engine finds another schedule.
+        ConfigurationError: The kernels cannot resolve the run, and the reference engine finds another schedule.
     """
-    try:
-        resolved, settled = settle_run(runner, run, read, scratch, progress, _FIGURES_ALONE, follow_unlogged=True)
-    except LeftToReferenceError as error:
-        if error.kind not in SETTLED:
-            raise
-        clear_result(scratch)
-        return settle_by_reference(run, read, scratch, progress, _FIGURES_ALONE)
-    settled.job.clear()
-    return resolved, settled.job.run, settled.applied
+    history, held = read
+    options = SettleOptions(
+        out=scratch,
+        history=history,
+        held=held,
+        result=_FIGURES_ALONE,
+        as_configured=True,
+        by_reference=SETTLED,
+        progress=progress,
+    )
+    found = settled(run, runner, options)
+    if isinstance(found, CareKind):
+        raise ConfigurationError(_left_out(found.value.what))
+    if found.by_kernels is None:
+        return found.resolved, *as_kernels_read(found, read, options)
+    found.by_kernels.job.clear()
+    return found.resolved, found.by_kernels.job.run, found.by_kernels.applied
 
 
 def _without_function(numbers: TableNumbers, clusters: Sequence[ClusterSetup]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.columnar.bucket_round import conflicting_transactions, with_own_causes
 from conflict.engine.columnar.contested import compare_effects
 from conflict.engine.columnar.foreign_keys import linked_keys
-from conflict.engine.columnar.setups import ClusterSetup, rules_of, transactional_tables
+from conflict.engine.columnar.setups import ClusterSetup, rules_of
 from conflict.engine.kernels.arrays import (
     Bool,
     Conflicts,
@@ -37,7 +37,6 @@ from conflict.engine.kernels.lost_changes import LostChanges, TimedDecisions, Wr
 from conflict.engine.kernels.records import Changes, packed_schedule
 from conflict.history.model import Start
 from conflict.rules.decision import Verdict
-from conflict.rules.functions import Cell
 from conflict.runs.resolve_run import ResolveRun
 from conflict.whatif.comparing.unsure_transactions import Unsure, UnsureFindings
 from ndb_formats.columnar.kernel import each_read_only
@@ -170,7 +169,7 @@ def _unshown(made: DecidedBucket, starts: Sequence[Start], unsure: Unsure) -> Un
     bucket, applies = made.bucket, made.applies
     judged, tables, rules = judging(made.clusters), bucket.numbers.tables, rules_of(made.clusters).tables
     rules = rules[:, : len(tables)]
-    answers = rules["reflects"] | (rules["refreshes"] & rejecting(made.clusters)) | judged.any(axis=1, keepdims=True)
+    answers = rules["reflects"] | rules["refreshes"] | judged.any(axis=1, keepdims=True)
     moments = applies.moments.of_bucket(bucket.number)
     moments = moments.chosen(np.argsort(moments.apply, kind="stable"))
     whole = np.concatenate(whole_images(bucket.rows, bucket.column_sets, (bucket.key_table, tables)))
@@ -198,15 +197,10 @@ def _unshown(made: DecidedBucket, starts: Sequence[Start], unsure: Unsure) -> Un
     )
 
 
-def rejecting(clusters: Sequence[ClusterSetup]) -> Bool:
-    """Return where an applier may reject changes of a table: a secondary follows the primary. Shape: `judging`."""
-    cells = rules_of(clusters).cells[:, : len(clusters[0].setups)]
-    return np.asarray((cells != Cell.APPLY).any(axis=2))
-
-
 def judging(clusters: Sequence[ClusterSetup]) -> Bool:
     """Return where a change of a table can put its transaction in conflict. Shape (clusters, tables)."""
-    return np.asarray(transactional_tables(clusters) & rejecting(clusters))
+    roles = ((cluster.role, cluster.setups) for cluster in clusters)
+    return np.array([[each.deployed(role).rejects_transactions for each in setups] for role, setups in roles], np.bool_)
 
 
 def _opens(applies: EpochApplies, starts: Sequence[Start], answers: Bool) -> Int64:

@@ -158,8 +158,8 @@ class Scope:
     @property
     def replication_rows(self) -> list[ReplicationRow]:
         """The rows of `mysql.ndb_replication`, which are the same on both clusters."""
-        on_both = self.function is None or not self.by_epoch or self.roles[0] is not Role.NONE
-        functions = {0: self.function} if on_both else {1: self.function, 2: None}
+        alone = self.parsed is not None and self.parsed.spec.on_primary_alone
+        functions = {1: self.function, 2: None} if alone else {0: self.function}
         return [ReplicationRow(DATABASE, TABLE, server, self.binlog_type, text) for server, text in functions.items()]
 
     @cached_property

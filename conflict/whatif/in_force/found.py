@@ -20,6 +20,7 @@ import attrs
 from conflict.config.additions import ShownFunctions
 from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.configuration import Configuration
+from conflict.engine.ledger.careful import CareKind
 from conflict.history.roles import Mark
 from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction
 from conflict.telling.shown_text import listed
@@ -115,7 +116,7 @@ def find_functions(configuration: Configuration, progress: StageProgress = no_pr
                 break  # who reads the rows says why
             search = _Search(trials, _part(configuration, size), found)
             found = found if search.confirms else search.found or found
-            if found is None and trials.left_some:
+            if found is None and any(isinstance(each, CareKind) for each in trials.untried):
                 found = _by_reference(configuration, Path(scratch) / "reference")
                 break
             if _longest(configuration) <= size or (found is None and search.is_unexplained):

@@ -6,28 +6,24 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 
 import attrs
 
-from conflict.config.arguments import no_progress
 from conflict.config.configuration import ClusterConfiguration, Configuration
-from conflict.engine.ledger.careful import LeftToReferenceError
+from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.layout import ResultOptions
 from conflict.errors import ConflictError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
 from conflict.history.grid.memory_folder import MemoryFolder
-from conflict.history.run import Run
 from conflict.history.shown_effects import Effect
 from conflict.history.tasks import in_threads
 from conflict.results.run_document import ResolvedRun
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.replication_table import ReplicationRow, Role
-from conflict.runs.columnar_run import settle_run
 from conflict.runs.ingest_job import ingest
-from conflict.runs.reference_run import run_in_memory
+from conflict.runs.settled import EVERY_KIND, Settled, SettleOptions, settled
 from ndb_formats.errors import FormatError
 from ndb_formats.schema.tables import Table
 
@@ -52,8 +48,8 @@ class Assignment:
         """Yield rows of ``mysql.ndb_replication`` for the servers of a cluster, with these functions."""
         for row in rows:
             function = self.functions.get(f"{row.db}.{row.table_name}")
-            by_primary = function is not None and function.spec.refreshes and not function.spec.uses_role
-            text = None if function is None or (by_primary and cluster.name != self.primary) else str(function)
+            elsewhere = function is not None and function.spec.on_primary_alone and cluster.name != self.primary
+            text = None if function is None or elsewhere else str(function)
             for server in cluster.servers:
                 if row.server_id in (0, server.server_id):
                     yield attrs.evolve(row, server_id=server.server_id, conflict_fn=text)
@@ -124,43 +120,51 @@ class Trials:
     """
 
     def __init__(self, configuration: Configuration, folder: str, *, by_reference: bool = False) -> None:
-        self._configuration, self._folder, self._by_reference = configuration, folder, by_reference
-        self.left_some = False  # whether something was not tried because only the reference engine can
+        self._configuration, self._folder = configuration, folder
+        self._by_reference = EVERY_KIND if by_reference else frozenset[CareKind]()
+        self.untried: list[CareKind | str] = []  # why functions were not tried; a kind where the other engine can
         self._read: dict[frozenset[tuple[str, str]], tuple[Folder, Manifest]] = {}
         self.tables: tuple[Table, ...] = ()  # as the logs name them, once something was tried
 
     def run(self, assignment: Assignment) -> Trial | None:
-        """Return what comes of functions; None if they cannot be tried on these logs."""
-        with suppress(ConflictError, FormatError, LeftToReferenceError):
-            run = make_run(assignment.set_up(self._configuration))
-            self.tables = run.data_schema.tables
-            columns = frozenset(
-                (table, function.column)
-                for table, function in assignment.functions.items()
-                if function.column is not None
-            )
-            if columns not in self._read:
-                history = MemoryFolder.at(f"{self._folder}/history-{len(self._read)}")
-                self._read[columns] = history, ingest(in_threads, run, history).manifest
-            return Trial.of(assignment, self._resolved(run, self._read[columns]))
+        """Return what comes of functions; None if they cannot be tried on these logs, for the last of `untried`."""
+        try:
+            found: Settled | CareKind | str = self._settled(assignment)
+        except (ConflictError, FormatError) as error:
+            found = str(error)
+        if isinstance(found, Settled):
+            return Trial.of(assignment, found.resolved)
+        self.untried.append(found)
         return None
 
-    def _resolved(self, run: Run, read: tuple[Folder, Manifest]) -> ResolvedRun:
+    def _settled(self, assignment: Assignment) -> Settled | CareKind:
         """
-        Return the result of a run.
+        Resolve the logs under some functions.
 
         Raises:
-            LeftToReferenceError: Only the reference engine can resolve it, and it is not to.
+            ConflictError: These logs contradict them, or each other.
+            FormatError: The logs cannot be read.
         """
-        try:
-            with tempfile.TemporaryDirectory(dir=self._folder) as out:
-                return settle_run(in_threads, run, read, Folder(out), no_progress, _FIGURES_ALONE)[0]
-        except LeftToReferenceError:
-            self.left_some = True
-            if not self._by_reference:
-                raise
+        run = make_run(assignment.set_up(self._configuration))
+        self.tables = run.data_schema.tables
+        columns = frozenset(
+            (table, function.column) for table, function in assignment.functions.items() if function.column is not None
+        )
+        if columns not in self._read:
+            made = MemoryFolder.at(f"{self._folder}/history-{len(self._read)}")
+            self._read[columns] = made, ingest(in_threads, run, made).manifest
+        history, held = self._read[columns]
         with tempfile.TemporaryDirectory(dir=self._folder) as out:
-            return run_in_memory(run, Folder(out))[0]
+            options = SettleOptions(
+                out=Folder(out),
+                history=history,
+                held=held,
+                result=_FIGURES_ALONE,
+                follow_unlogged=False,
+                as_configured=True,
+                by_reference=self._by_reference,
+            )
+            return settled(run, in_threads, options)
 
     @property
     def marks(self) -> Mapping[str, Mapping[str, frozenset[str]]]:

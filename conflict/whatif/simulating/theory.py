@@ -20,8 +20,8 @@ from typing import Any
 
 import attrs
 
+from conflict.rules.deployed import Deployed
 from conflict.rules.functions import Cell, ConflictFunction
-from conflict.rules.replication_table import Role
 from conflict.whatif.simulating.configuration import Model, Site
 from conflict.whatif.simulating.kernels.world import Stamp, Wish
 from conflict.whatif.simulating.key_choice import Uniform
@@ -110,11 +110,7 @@ def _share(
     update = function.spec.update
     if update is Cell.GREATER and stamp is Stamp.CLOCK:
         return 1 - math.exp(-here * max(way + (site.skew - other.skew) / SECOND, 0))
-    if (
-        update is not Cell.BY_EPOCH
-        or function.spec.transactional
-        or (function.spec.uses_role and site.role is not Role.PRIMARY)
-    ):
+    if update is not Cell.BY_EPOCH or function.spec.transactional or not Deployed(function, site.role).judges:
         return None
     if not here or not back:
         return 0.0

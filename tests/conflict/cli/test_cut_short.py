@@ -24,8 +24,7 @@ from conflict.history.run import Run
 from conflict.results.doubts import doubts_of
 from conflict.results.result import read_result
 from conflict.results.run_document import ResolvedRun, UnderWay
-from conflict.runs.pipeline import run_local, run_spark
-from conflict.runs.reference_run import run_reference
+from conflict.runs.pipeline import run_local, run_reference, run_spark
 from conflict.runs.run_inputs import run_of
 from ndb_formats.binlog_reader import read_headers
 from ndb_formats.constants import EventType

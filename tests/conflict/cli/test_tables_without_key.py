@@ -62,7 +62,7 @@ def test_compare_refuses_before_it_resolves(tmp_path: Path, monkeypatch: pytest.
     path = write_run_file(STOPPED, tmp_path)
     with (tmp_path / "schema.sql").open("a") as schema:
         schema.write("CREATE TABLE unused (a INT) ENGINE=NDB;\nCREATE TABLE keyed (a INT PRIMARY KEY) ENGINE=NDB;\n")
-    monkeypatch.setattr(comparison, "settle_run", lambda *_: pytest.fail("it is resolved"))
+    monkeypatch.setattr(comparison, "settled", lambda *_: pytest.fail("it is resolved"))
     said = run("compare", path, "--out", tmp_path / "out", code=2)
     assert "day.t1" in said
     assert not any(name in said for name in ("day.unused", "day.keyed"))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from conflict.config.configuration import LoggingServer
 from conflict.engine.columnar.unlogged_rows import UnloggedRows
 from conflict.engine.kernels.unlogged import UNTOLD, RowStates, suspected_rows
-from conflict.engine.ledger.careful import LeftToReferenceError
+from conflict.engine.ledger.careful import CareKind
 from conflict.explaining.explainer import Explainer
 from conflict.history.definitions_over_time import make_run
 from conflict.history.epochs import BinlogEpoch
@@ -203,10 +203,10 @@ def test_large_logs_are_not_followed_for_a_few_rows(tmp_path: Path, monkeypatch:
     history = Folder(str(tmp_path / "history"))
     part = part_of_log(run, history, ingest(in_threads, run, history).manifest)
     found = find_unlogged(in_threads, run, history, part, lambda *_: None)
-    with pytest.raises(LeftToReferenceError):
-        followed(found, run, part)
+    assert followed(found, run, part) is CareKind.UNLOGGED_DOUBTS
     monkeypatch.setattr("conflict.runs.finding_unlogged.MOST_CHANGES", 10)
     left = followed(found, run, part)
+    assert isinstance(left, UnloggedRows)
     assert (left.changes, left.are_followed) == (found.changes, False)
     document = json.loads(json.dumps(ENGINES["local"](run, Folder(str(tmp_path / "out"))).to_json("local")))
     assert not any("not followed" in text for text in tell_result(document).warnings)

@@ -15,7 +15,7 @@ from conflict.judge.case import ConflictCase
 from conflict.judge.judged_run import JudgedRun, compare_readings, read_readings
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.run_document import ResolvedRun
-from conflict.runs.reference_run import run_reference
+from conflict.runs.pipeline import run_reference
 from tests.conflict.cli.commands import invoke
 from tests.conflict.judge.test_without_steps import changed
 from tests.corpora import RECORDINGS

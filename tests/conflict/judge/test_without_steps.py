@@ -14,7 +14,7 @@ from conflict.history.grid.folder import Folder
 from conflict.judge.case import ConflictCase, find_recordings
 from conflict.judge.judge import CaseStatus, judge_all, judge_recording
 from conflict.judge.judged_run import JudgedRun
-from conflict.runs.reference_run import run_reference
+from conflict.runs.pipeline import run_reference
 from tests.corpora import RECORDINGS, SHARED
 
 BUNDLED = RECORDINGS / "conflict"

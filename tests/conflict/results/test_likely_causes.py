@@ -46,7 +46,7 @@ def test_a_function_by_epoch_was_not_in_force_where_no_row_was_refreshed() -> No
     assert cause.sentence.startswith(
         "No applier refreshed a row, which every NDB$EPOCH function does on a conflict, and NDB$EPOCH(6) is given. "
     )
-    refreshing = {**facts, "A": attrs.evolve(facts["A"], refreshes=True)}
+    refreshing = {**facts, "A": attrs.evolve(facts["A"], refreshed=True)}
     first, second = likely_causes(kinds, refreshing, setups)
     assert first.sentence.startswith("A rejected what NDB$EPOCH(6) applies and applied what NDB$EPOCH(6) rejects. ")
     assert (first.tables, second.cluster) == (("d.t", "d.u"), "B")

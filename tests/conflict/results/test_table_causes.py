@@ -96,14 +96,14 @@ def test_rejections_by_epoch_alone_can_follow_from_rows_that_were_written_anew(
 ) -> None:
     """OPTIMIZE TABLE gives rows a new epoch; the cluster that applied what was refreshed has no cause of its own."""
     seen = {("A", "t"): "derived DELETED, shown REFRESHED", ("B", "t"): MORE}
-    (cause,) = causes(seen, {"t": function}, {"t": None}, facts={"A": LogFacts(refreshes=True)})
+    (cause,) = causes(seen, {"t": function}, {"t": None}, facts={"A": LogFacts(refreshed=True)})
     assert (cause.cluster, cause.kinds) == ("A", kinds)
     assert "OPTIMIZE TABLE" in cause.options
 
 
 def test_other_contradictions_do_not_follow_from_them() -> None:
     """Changes that were applied and that the function rejects; changes on the other cluster that were not refreshed."""
-    facts = {"A": LogFacts(refreshes=True)}
+    facts = {"A": LogFacts(refreshed=True)}
     (cause,) = causes({("A", "t"): NOT_REFRESHED}, {"t": "NDB$EPOCH()"}, facts=facts)
     assert UNLOGGED not in cause.kinds
     first, second = causes({("A", "t"): REFRESHED, ("B", "t"): LESS}, {"t": "NDB$EPOCH()"}, {"t": None}, facts=facts)
@@ -138,7 +138,7 @@ def test_where_a_transactional_function_is_given_a_file_may_be_missing() -> None
 
 def test_rows_that_a_cluster_refreshed_which_is_no_primary() -> None:
     """NDB$EPOCH2_TRANS rejects transactions on the primary alone, and none is given."""
-    facts = {"A": LogFacts(refreshes=True, role=Role.NONE)}
+    facts = {"A": LogFacts(refreshed=True, role=Role.NONE)}
     (cause,) = causes({("A", "plain"): REFRESHED}, {"t": "NDB$EPOCH2_TRANS()", "plain": None}, facts=facts)
     assert cause.kinds == (ROLE, FUNCTION, FILES, DEFINITION)
 
@@ -167,7 +167,7 @@ def test_functions_of_the_two_clusters_may_be_exchanged() -> None:
 
 def test_marks_tell_the_role_where_effects_differ_too() -> None:
     """The rows that are contradicted have no mark of their own then; no primary is given."""
-    facts = {"A": LogFacts(reflects=True, role=Role.NONE)}
+    facts = {"A": LogFacts(reflected=True, role=Role.NONE)}
     (cause,) = causes({("A", "t"): LESS, ("B", "t"): MORE}, {"t": "NDB$EPOCH2()"}, facts=facts)
     assert (cause.cluster, cause.kinds) == ("A", (ROLE,))
     assert cause.sentence.endswith("another role was in force (--primary A).")
@@ -175,28 +175,28 @@ def test_marks_tell_the_role_where_effects_differ_too() -> None:
 
 def test_two_primaries_are_given_and_one_marks_rows() -> None:
     """The role of the other one may be wrong, which changes what the first one does."""
-    facts = {"A": LogFacts(reflects=True, role=Role.PRIMARY), "B": LogFacts(role=Role.PRIMARY)}
+    facts = {"A": LogFacts(reflected=True, role=Role.PRIMARY), "B": LogFacts(role=Role.PRIMARY)}
     (cause,) = causes({("A", "t"): LESS}, {"t": "NDB$EPOCH2_TRANS()"}, facts=facts)
     assert cause.kinds == (FUNCTION, ROLE, FILES, DEFINITION)
 
 
 def test_a_primary_that_marks_rows_has_the_right_role() -> None:
     """NDB$EPOCH2 for NDB$EPOCH2_TRANS: the role is no cause of it."""
-    facts = {"A": LogFacts(reflects=True, role=Role.PRIMARY)}
+    facts = {"A": LogFacts(reflected=True, role=Role.PRIMARY)}
     (cause,) = causes({("A", "t"): REFRESHED}, {"t": "NDB$EPOCH2()"}, facts=facts)
     assert cause.kinds == (FUNCTION, UNLOGGED, FILES, DEFINITION)
 
 
 def test_of_two_primaries_the_one_that_marks_no_rows_is_none() -> None:
     """The other one does mark them."""
-    facts = {"A": LogFacts(reflects=True, role=Role.PRIMARY)}
+    facts = {"A": LogFacts(reflected=True, role=Role.PRIMARY)}
     (cause,) = causes({("B", "t"): UNMARKED}, {"t": "NDB$EPOCH2()"}, facts=facts)
     assert (cause.cluster, cause.kinds) == ("B", (ROLE,))
 
 
 def test_refreshes_without_marks_are_of_a_function_without_roles() -> None:
     """NDB$EPOCH2 for NDB$EPOCH."""
-    facts = {"A": LogFacts(refreshes=True, role=Role.PRIMARY)}
+    facts = {"A": LogFacts(refreshed=True, role=Role.PRIMARY)}
     (cause,) = causes({("A", "t"): UNMARKED}, {"t": "NDB$EPOCH2()"}, facts=facts)
     assert cause.kinds == (FUNCTION,)
     assert "NDB$EPOCH or NDB$EPOCH_TRANS was in force, and not NDB$EPOCH2(6) (" in cause.sentence
@@ -212,7 +212,7 @@ def test_a_function_that_is_refused_under_the_type_is_one_of_two_causes() -> Non
     """The marks of the rows tell nothing then of a function that is given."""
     refusal = Refusal(RefusalKind.UPDATES_AS_WRITES, 1005, None, "Table d.t configured to log updates as writes.")
     refused = {"d.t": attrs.evolve(set_up({"t": None})["d.t"], refusal=refusal)}
-    facts = {"A": LogFacts(reflects=True, role=Role.PRIMARY), "B": LogFacts()}
+    facts = {"A": LogFacts(reflected=True, role=Role.PRIMARY), "B": LogFacts()}
     (cause,) = causes_of_tables({"A": {"d.t": {MORE: 1}}}, facts, {"A": refused, "B": refused})
     assert cause.kinds == (FUNCTION, CauseKind.BINLOG_TYPE)
     assert "(Table d.t configured to log updates as writes)" in cause.sentence

@@ -25,7 +25,7 @@ from conflict.history.grid.schemas import batch_of
 from conflict.history.ingestion.plan import default_buckets
 from conflict.history.ingestion.segment_task import read_segment
 from conflict.history.tasks import Progress, in_process
-from conflict.runs.columnar_run import finished_history
+from conflict.runs.settled import finished_history
 from ndb_formats.errors import WrongKeyError
 from tests.conflict.faults import with_files
 from tests.conflict.growing import DEMO, RECORDINGS, Recording, commits, ingested, results, rows_of, written

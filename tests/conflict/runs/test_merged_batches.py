@@ -27,9 +27,9 @@ from conflict.history.grid.whole_files import only_writer
 from conflict.history.ingestion import plan
 from conflict.history.tasks import in_process
 from conflict.runs import ingest_job
-from conflict.runs.columnar_run import finished_history
 from conflict.runs.ingest_job import ingest
 from conflict.runs.resolve_job import resolve_history
+from conflict.runs.settled import finished_history
 from tests.conflict.changing_logs import SETTINGS, write_logs
 from tests.conflict.growing import DEMO, Recording, commits, ingested, results, rows_of
 from tests.conflict.keyless_logs import Epoch, keyless_run

@@ -17,8 +17,7 @@ from conflict.results.run_document import ResolvedRun
 from conflict.rules.replication_table import Role
 from conflict.runs import settling
 from conflict.runs.options import ResolveOptions
-from conflict.runs.pipeline import run_local
-from conflict.runs.reference_run import run_reference
+from conflict.runs.pipeline import run_local, run_reference
 from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.stated_rows import states_tell
 from tests.conflict.world_binlogs import write_world

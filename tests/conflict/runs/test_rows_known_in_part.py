@@ -9,8 +9,7 @@ from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
 from conflict.results.run_document import ResolvedRun
-from conflict.runs.pipeline import run_local
-from conflict.runs.reference_run import run_reference
+from conflict.runs.pipeline import run_local, run_reference
 from tests.conflict.keyless_logs import Arrived, Change, Epoch, Log, Statement, keyless_run
 
 TABLE = "CREATE TABLE h (k INT PRIMARY KEY, x INT)"

@@ -14,9 +14,8 @@ from conflict.engine.kernels.arrays import NO, YES
 from conflict.engine.kernels.dependencies import find_dependent_groups
 from conflict.engine.kernels.fold import log_rows
 from conflict.engine.kernels.passes import FULL, Groups, decide_pass, restore
-from conflict.engine.kernels.rules import is_delete_delete, reads_before
+from conflict.engine.kernels.rules import is_comparing, is_delete_delete, marks_transaction, reads_before
 from conflict.rules.decision import Verdict
-from conflict.rules.functions import Cell
 from conflict.whatif.simulating.kernels.users import epoch_number, note_difference, put_change
 from conflict.whatif.simulating.kernels.world import NEVER, RESOLVE_BIT, all_columns, column_bit
 from ndb_formats.columnar.kernel import inlined, part, unsigned
@@ -24,7 +23,6 @@ from ndb_formats.events.rows_event import Operation
 
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
-EQUAL, LESS = int(Cell.EQUAL), int(Cell.LESS)
 
 
 @part
@@ -120,7 +118,7 @@ def _stops(here, there, arrival, logs, key_table, cells, site):
 
 @inlined
 def _lacks_value(cell, operation, before_given, after_given):
-    return EQUAL <= cell <= LESS and not (before_given if reads_before(cell, operation) else after_given)
+    return is_comparing(cell) and not (before_given if reads_before(cell, operation) else after_given)
 
 
 @part
@@ -177,11 +175,12 @@ def _transactions_in_conflict(
     conflicting = np.zeros(highest + 1, np.bool_)
     found = False
     for place in range(began, seen):
+        if tracked.verdict[place] != REJECTED:
+            continue
         table = tables[0][here, tables[1][tracked.key[place]]]
-        if tracked.verdict[place] == REJECTED and table["transactional"]:
-            delete_delete = is_delete_delete(tracked.operation[place], tracked.cause[place])
-            if table["delete_delete"] or not delete_delete:
-                conflicting[tracked.group[place]] = found = True
+        delete_delete = is_delete_delete(tracked.operation[place], tracked.cause[place])
+        if marks_transaction(table["transactional"], delete_delete, table["delete_delete"]):
+            conflicting[tracked.group[place]] = found = True
     if not found:
         return nothing, True
     found_pairs = find_dependent_groups(

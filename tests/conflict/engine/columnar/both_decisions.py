@@ -24,7 +24,7 @@ from conflict.history.timeline import NO_FLAGS, EpochApply, RowChange
 from conflict.rules.decision import Cause, Decision
 from conflict.rules.functions import FUNCTIONS, Cell, ConflictFunction, FunctionSpec, parse_conflict_function
 from conflict.rules.replication_table import Role
-from conflict.rules.stops import active_function, first_stop
+from conflict.rules.stops import first_stop
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.columnar.kernel_mode import Mode
 from ndb_formats.constants import ColumnCode
@@ -38,6 +38,7 @@ __all__ = [
     "ABSENT",
     "NO_FUNCTION",
     "OWN_FUNCTIONS",
+    "TABLE",
     "Answer",
     "Case",
     "Met",
@@ -133,7 +134,7 @@ def by_reference(cases: Sequence[Case]) -> Iterator[Answer | None]:
             continue
         change = _change(*arrives)
         row = None if case.met is None else _row(case.met)
-        found = judging.decide_on(row, change, setup, active_function(setup.function, case.role))
+        found = judging.decide_on(row, change, setup)
         yield int(found.verdict), int(found.cause), found.incoming or 0, found.stored or 0
 
 

@@ -34,8 +34,8 @@ from conflict.history.tasks import Runner, in_process
 from conflict.judge.case import ConflictCase
 from conflict.results.files import read_rows, read_rows_in_part
 from conflict.runs.ingest_job import ingest
-from conflict.runs.pipeline import run_local
-from conflict.runs.reference_run import place_in_memory, run_reference
+from conflict.runs.pipeline import run_local, run_reference
+from conflict.runs.reference_run import place_in_memory
 from conflict.runs.resolve_job import resolve_history
 from conflict.runs.resolve_run import LogPart
 

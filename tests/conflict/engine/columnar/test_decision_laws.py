@@ -7,23 +7,29 @@ from itertools import product
 from typing import Any
 
 import attrs
+import numpy as np
 import pytest
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
+from conflict.engine.columnar.setups import ClusterSetup, masks_of, rules_of
+from conflict.engine.kernels.rules import marks_transaction as compiled_marks
 from conflict.engine.kernels.rules import needs_refresh
 from conflict.history.model import Start
 from conflict.history.run import Run
 from conflict.history.tasks import in_process
-from conflict.rules.decision import Cause, Decision, Verdict
-from conflict.rules.functions import FUNCTIONS, Argument, FunctionSpec
+from conflict.rules.decision import Cause, Decision, Verdict, marks_transaction
+from conflict.rules.functions import FUNCTIONS, Argument, FunctionSpec, parse_conflict_function
 from conflict.rules.replication_table import ReplicationRow, Role
+from conflict.rules.table_setup import TableSetup
 from ndb_formats.columnar.kernel_mode import Mode
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.rules.update_format import effective_format
 from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.engine.columnar.both_decisions import (
     ABSENT,
     NO_FUNCTION,
     OWN_FUNCTIONS,
+    TABLE,
     Case,
     Met,
     Value,
@@ -34,6 +40,7 @@ from tests.conflict.engine.columnar.both_decisions import (
 from tests.conflict.engine.columnar.both_engines import by_kernels
 from tests.conflict.engine.columnar.both_engines import by_reference as by_reference_engine
 from tests.conflict.histories import NO_ROLES, TABLES, history
+from tests.conflict.rules.test_deployed import IN_ROLES
 
 WRITE, UPDATE, DELETE = Operation.WRITE_ROW, Operation.UPDATE_ROW, Operation.DELETE_ROW
 # 1 is the default of the column, which a row has to which no operation wrote it.
@@ -97,6 +104,41 @@ def test_both_engines_refresh_alike(spec: FunctionSpec) -> None:
             continue
         by_kernels = needs_refresh.form(Mode.INTERPRETED)(spec.refreshes, operation, cause)
         assert by_kernels == refreshes(spec, operation, Decision(Verdict.REJECTED, cause))
+
+
+@pytest.mark.parametrize("text", IN_ROLES)
+def test_kernels_read_what_a_role_makes_of_a_function(text: str) -> None:
+    """Their rules say what the table says that was written by hand; of a function that does not judge, no cell is."""
+    for role, letters in zip(Role, IN_ROLES[text].split(), strict=True):
+        for number in (7, 1):  # 1 logs nothing
+            setup = TableSetup(TABLE, parse_conflict_function(text), format=effective_format(number))
+            clusters = [ClusterSetup("A", 1, (setup,), role), ClusterSetup("B", 2, (setup,))]
+            rules, masks = rules_of(clusters), masks_of(clusters)
+            rule = rules.tables[0, 0]
+            assert (rule["refreshes"], rule["secondary"]) == ("R" in letters, "S" in letters)
+            reflects = "M" in letters and number == 7
+            assert (rule["reflects"], masks.reflects[0, 0]) == (reflects, reflects)
+            assert rules.cells[0, 0].any() == ("J" in letters)
+
+
+# Whether a function rejects transactions, whether the operation is a delete of no row, whether that counts.
+MARKS = {
+    (False, False, False): False,
+    (False, True, True): False,
+    (True, False, False): True,
+    (True, False, True): True,
+    (True, True, False): False,  # NDB$EPOCH_TRANS
+    (True, True, True): True,  # NDB$EPOCH2_TRANS
+}
+
+
+def test_what_puts_a_transaction_in_conflict() -> None:
+    """Alike for one operation, for arrays of them, and in compiled kernels."""
+    assert {case: marks_transaction(*case) for case in MARKS} == MARKS
+    columns = [np.array(column) for column in zip(*MARKS, strict=True)]
+    assert marks_transaction(*columns).tolist() == [*MARKS.values()]
+    compiled = compiled_marks.form(Mode.COMPILED)
+    assert {case: compiled(*case) for case in MARKS} == MARKS
 
 
 # What follows is worked out by hand: from the manual, "Conflict Detection Functions" and "NDB$EPOCH()"; and from

@@ -20,8 +20,7 @@ from conflict.history.run import Run
 from conflict.history.tasks import in_process
 from conflict.judge.case import ConflictCase
 from conflict.rules.replication_table import ReplicationRow
-from conflict.runs.pipeline import run_local
-from conflict.runs.reference_run import run_reference
+from conflict.runs.pipeline import run_local, run_reference
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import ColumnCode, EventType
 from ndb_formats.events.header import decode_format_description

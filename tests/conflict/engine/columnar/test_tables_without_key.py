@@ -23,8 +23,7 @@ from conflict.history.model import History
 from conflict.history.tasks import in_process
 from conflict.judge.case import RecordingKind, find_recordings
 from conflict.rules.counters import REFLECTED_RECEIVED, TRANSACTION_ROW_REJECTS
-from conflict.runs.pipeline import run_local
-from conflict.runs.reference_run import run_reference
+from conflict.runs.pipeline import run_local, run_reference
 from tests.conflict.engine.columnar.both_engines import by_kernels, by_reference, cut_anywhere
 from tests.conflict.judge.test_options import write_run_file
 from tests.conflict.keyless_histories import (

@@ -7,8 +7,9 @@ import pytest
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.engine.inference.replay import resolve
-from conflict.engine.ledger.careful import LeftToReferenceError
+from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.contradictions import Effects
+from conflict.errors import ConfigurationError
 from conflict.history.model import History, Start
 from conflict.history.run import Run
 from conflict.history.shown_effects import Effect
@@ -58,7 +59,7 @@ def test_a_row_that_was_not_refreshed_tells_that_its_transaction_was_not_in_conf
         (Verdict.APPLIED, Cause.NONE),
         (Verdict.IGNORED, Cause.NONE),
     }
-    with pytest.raises(LeftToReferenceError):
+    with pytest.raises(ConfigurationError, match=CareKind.MIDDLE_REJECTED.value.what):
         by_kernels(made, run, in_process, buckets=1, epochs_per_segment=3, shown=effects)
 
 

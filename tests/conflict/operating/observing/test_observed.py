@@ -14,7 +14,7 @@ import pytest
 
 import conflict
 from conflict.cli.refusals import ExitCode
-from conflict.config.run_file import RunFile
+from conflict.config.run_file import GivenSchedule, RunFile
 from conflict.errors import ConfigurationError
 from conflict.judge.case import ConflictCase, RecordingKind, find_recordings
 from conflict.operating.observing.differences import Compared, compare_observed
@@ -85,7 +85,7 @@ def _printed(name: str, table: Mapping[str, Any], form: str) -> str:
 def recorded(path: Path, folder: Path, engine: str = "reference") -> Recorded:
     """Resolve a recording by its binlogs alone."""
     case = ConflictCase.load(path)
-    run = RunFile(path / "run.toml", case.configuration(), {}, ())
+    run = RunFile(path / "run.toml", case.configuration(), GivenSchedule(), ())
     return Recorded(case, conflict.resolve(run, out=folder / "result", engine=engine, policy="needs"))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import conflict
-from conflict.config.run_file import RunFile
+from conflict.config.run_file import GivenSchedule, RunFile
 from conflict.judge.case import ConflictCase
 from conflict.operating.repairing.ended_run import EndedRun, ended_as
 from conflict.operating.repairing.planning import Wanted, planned
@@ -75,7 +75,7 @@ FILTERED = sorted(path.parent for path in RECORDINGS.glob("operations/filter_*/*
 def test_filtered_tables_of_recordings(folder: Path, tmp_path: Path) -> None:
     """No row of a table that a recorded server dropped is repaired, by whichever rule."""
     case = ConflictCase.load(folder)
-    run = RunFile(case.path / "run.toml", case.configuration(), {}, ())
+    run = RunFile(case.path / "run.toml", case.configuration(), GivenSchedule(), ())
     result = conflict.resolve(run, out=tmp_path / "result", engine="reference", policy="needs")
     ended = ended_as(result, run_of(run), LOST.empty_table())
     dropped = {

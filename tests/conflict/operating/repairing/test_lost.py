@@ -12,7 +12,7 @@ import pytest
 
 import conflict
 from conflict.config.configuration import Span
-from conflict.config.run_file import RunFile
+from conflict.config.run_file import GivenSchedule, RunFile
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.judge.case import ConflictCase
 from conflict.operating.repairing.logged_images import images_at
@@ -38,7 +38,7 @@ def quiet(*_: object) -> None:
 def assert_as_compared(folder: Path, out: Path, engine: str) -> None:
     """Lost changes are those that `compare` counts: rejected ones, and others that were overwritten."""
     case = ConflictCase.load(folder)
-    run = RunFile(case.path / "run.toml", case.configuration(), {}, ())
+    run = RunFile(case.path / "run.toml", case.configuration(), GivenSchedule(), ())
     found = read_lost(conflict.resolve(run, out=out, engine=engine, policy="needs"), ALL)
     (used,) = [row.figures for row in compared(case, "OVERWRITE").rows if row.used]
     assert used is not None
@@ -163,7 +163,7 @@ def test_what_is_not_known_is_said(name: str, epoch: int, key: str, said: str, t
     """Changes of a row that is older than the epoch from which on the logs are read; others are listed."""
     case = ConflictCase.load(RECORDINGS / "conflict" / "max" / name)
     middle = attrs.evolve(case.configuration(), span=Span(first={"A": epoch}, empty=False))
-    run = RunFile(case.path / "run.toml", middle, {}, ())
+    run = RunFile(case.path / "run.toml", middle, GivenSchedule(), ())
     result = conflict.resolve(run, out=tmp_path / "result", engine="reference")
     unknown = [row for row in result.outcomes().to_pylist() if row["verdict"] == "CANNOT_TELL"]
     assert {row["key"] for row in unknown} == {key}
@@ -179,7 +179,7 @@ def test_what_is_not_known_is_said(name: str, epoch: int, key: str, said: str, t
 def test_tables_without_a_primary_key_are_named(tmp_path: Path) -> None:
     """Their rows cannot be told apart, so nobody knows which change was overwritten."""
     case = ConflictCase.load(RECORDINGS / "everyday" / "none" / "no_primary_key_type2")
-    run = RunFile(case.path / "run.toml", case.configuration(), {}, ())
+    run = RunFile(case.path / "run.toml", case.configuration(), GivenSchedule(), ())
     result = conflict.resolve(run, out=tmp_path / "result", engine="reference")
     found = Losses(result, ALL, read_lost(result, ALL), 0, ())
     (said,) = found.not_looked_for

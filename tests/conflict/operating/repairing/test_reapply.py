@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import conflict
-from conflict.config.run_file import RunFile
+from conflict.config.run_file import GivenSchedule, RunFile
 from conflict.judge.case import ConflictCase
 from conflict.operating.repairing.ended_run import EndedRun, ended_as
 from conflict.operating.repairing.fitting import Reapplied
@@ -39,7 +39,7 @@ MODEL: dict[str, Any] = {
 def run_of_recording(folder: Path) -> RunFile:
     """Return the run of a recording."""
     case = ConflictCase.load(folder)
-    return RunFile(case.path / "run.toml", case.configuration(), {}, ())
+    return RunFile(case.path / "run.toml", case.configuration(), GivenSchedule(), ())
 
 
 def replanned(
@@ -63,7 +63,7 @@ def replanned(
 def continued_run(end: EndedRun, plan: Planned, folder: Path) -> RunFile:
     """Return the run of binlogs that go on with a plan."""
     folder.mkdir()
-    return RunFile(folder / "run.toml", continued(end, plan, folder), {}, ())
+    return RunFile(folder / "run.toml", continued(end, plan, folder), GivenSchedule(), ())
 
 
 def assert_carried_out(end: EndedRun, plan: Planned, folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import conflict
 from conflict.config.configuration import Span
-from conflict.config.run_file import RunFile
+from conflict.config.run_file import GivenSchedule, RunFile
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.judge.case import ConflictCase
 from conflict.operating.repairing import ended_run
@@ -53,7 +53,7 @@ def ended(folder: Path, out: Path, span: Span | None = None) -> tuple[Result, En
     configuration = case.configuration()
     if span is not None:
         configuration = attrs.evolve(configuration, span=span)
-    run = RunFile(case.path / "run.toml", configuration, {}, ())
+    run = RunFile(case.path / "run.toml", configuration, GivenSchedule(), ())
     result = conflict.resolve(run, out=out, engine="reference", policy="needs")
     return result, ended_as(result, run_of(run), LOST.empty_table())
 
@@ -113,7 +113,7 @@ def both_plans(folder: Path, out: Path, first: dict[str, int] | None = None) -> 
     configuration = case.configuration()
     if first is not None:
         configuration = attrs.evolve(configuration, span=Span(first=first, empty=False))
-    run, found = RunFile(case.path / "run.toml", configuration, {}, ()), []
+    run, found = RunFile(case.path / "run.toml", configuration, GivenSchedule(), ()), []
     for engine in ("reference", "local"):
         result = conflict.resolve(run, out=out / engine, engine=engine, policy="needs")
         lost = read_lost(result, ALL)

@@ -20,10 +20,10 @@ from conflict.results.doubts import is_contradicted
 from conflict.rules.functions import DEFAULT_GCI_BITS, ConflictFunction, parse_conflict_function
 from conflict.whatif.in_force.found import find_functions
 from conflict.whatif.in_force.log_starts import with_log_starts
-from conflict.whatif.in_force.trials import Assignment
+from conflict.whatif.in_force.trials import Assignment, Trials
 from ndb_formats.binlog_reader import read_events
 from tests.conflict.cli.commands import invoke
-from tests.conflict.growing import commits
+from tests.conflict.growing import Recording, commits
 from tests.corpora import DEMO, RECORDINGS, SHARED
 
 # Recordings in which changes of both tables meet often.
@@ -240,3 +240,18 @@ class TestLogStarts:
         assert min(seconds[0]) >= begin
         assert min(seconds[1]) == begin
         assert len(seconds[0]) < sum(each.type.name == "QUERY_EVENT" for each in read_events(first.log.files[0]))
+
+
+def test_why_functions_are_not_tried(tmp_path: Path) -> None:
+    """Logs that cannot be read leave the reason."""
+    recording = Recording.copy(DEMO, tmp_path / "demo")
+    (tmp_path / "trials").mkdir()
+    trials = Trials(recording.configuration, str(tmp_path / "trials"))
+    assert trials.run(Assignment()) is not None
+    assert trials.untried == []
+    for file in recording.files.values():
+        file.write_bytes(b"no binlog")
+    again = Trials(recording.configuration, str(tmp_path / "trials"))
+    assert again.run(Assignment()) is None
+    (why,) = again.untried
+    assert "binlog" in str(why)
