@@ -218,7 +218,7 @@ def test_running_servers(hot: Recorded):
     ("name", "text", "words"),
     [
         ("status.txt", "Variable_name\tValue\nNdb_conflict_fn_max\tmany\n", "a whole number is needed"),
-        ("notes.txt", "a\tb\n1\t2\n", "name it after the exceptions table, of which there are"),
+        ("notes.txt", "a\tb\n1\t2\n", "name it after the exceptions table; there are"),
         ("notes.txt", "a,b,c\n1\n", "line 2 has 1 fields, the header line has 3; give what mysql -e"),
         ("notes.txt", "", "name it after the exceptions table"),
         ("dump.sql", "INSERT INTO other VALUES (1);", "it has no rows of an exceptions table of the cluster"),
