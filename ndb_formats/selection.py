@@ -49,7 +49,7 @@ def has_status_columns(types: Sequence[WireType]) -> bool:
 
 
 def is_status_image(present: Sequence[int] | None) -> bool:
-    """Return whether an image with these columns tells of an epoch."""
+    """Return whether an image with these columns names an epoch."""
     return present is not None and tuple(present[: len(_PLACES)]) == _PLACES
 
 

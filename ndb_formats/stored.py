@@ -249,7 +249,7 @@ class _Copies:
 
     @classmethod
     def forget(cls, path: Stored, info: dict[str, Any] | None = None) -> None:
-        """Take a file as it is now, of which `info` may be known; an earlier copy goes."""
+        """Take a file as it is now; `info` may be known. An earlier copy goes."""
         with cls._lock:
             cls._facts.pop(str(path), None)
             if info is not None:

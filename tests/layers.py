@@ -23,6 +23,7 @@ LAYERS = {
     ),
     "conflict": (
         "errors",
+        "documents",
         "surroundings",
         "rules",
         "telling",
@@ -79,3 +80,22 @@ def upward_imports(package: str) -> Iterator[str]:
         for name in imported(path):
             if name.split(".")[0] == package and order.index(layer(name)) > order.index(here):
                 yield f"{path.relative_to(ROOT)} imports {name}"
+
+
+def circles(package: str) -> set[frozenset[str]]:
+    """Return the modules of a package that import each other, directly or through others, circle by circle."""
+    named = {".".join(path.relative_to(ROOT).with_suffix("").parts): imported(path) for path in modules(package)}
+    reached = {name: _reached(named, name) for name in named}
+    return {
+        frozenset(each for each in found if name in reached[each]) for name, found in reached.items() if name in found
+    }
+
+
+def _reached(named: dict[str, set[str]], start: str) -> set[str]:
+    """Return the modules that one imports, directly or through others."""
+    found, left = set[str](), [start]
+    while left:
+        new = (named[left.pop()] & named.keys()) - found
+        found |= new
+        left += new
+    return found

@@ -114,11 +114,11 @@ def repair(
         HistoryError: There is no result in the folder, or its binlogs are gone or have changed.
     """
     from conflict.operating.repairing.ended_run import ended_run
-    from conflict.operating.repairing.lost import LostChanges, not_listed
-    from conflict.operating.repairing.lost_changes import LOST, count_not_known, lost_changes
+    from conflict.operating.repairing.lost import Losses, not_listed
     from conflict.operating.repairing.plan import Plan
     from conflict.operating.repairing.plan_files import check_plan_folder, write_plan
     from conflict.operating.repairing.planning import Wanted, planned
+    from conflict.operating.repairing.reading_lost import LOST, count_not_known, read_lost
     from conflict.operating.repairing.reapply import lost_in_history
     from conflict.operating.repairing.winners import rules_of
     from conflict.results.conflicts import ALL
@@ -127,13 +127,13 @@ def repair(
     found, target = result if isinstance(result, Result) else read_result(str(result)), path_of(out)
     decided = rules_of(rules or (), found.clusters, found.tables, deletes=deletes)
     check_plan_folder(target, [Path(found.folder.uri)], force=force)
-    lost = lost_changes(found, ALL) if reapply else LOST.empty_table()
+    lost = read_lost(found, ALL) if reapply else LOST.empty_table()
     ended = ended_run(found, lost, progress)
     changes = lost_in_history(ended, lost)
     wanted = Wanted(decided, reapply, changes, deletes, raise_version, rows_per_transaction)
     steps, others = planned(ended, wanted, partial(progress, "proving")), []
     if reapply:
-        others = [*not_listed(LostChanges(found, ALL, lost, count_not_known(found, ALL, lost), ()))]
+        others = [*not_listed(Losses(found, ALL, lost, count_not_known(found, ALL, lost), ()))]
     plan = Plan(found, wanted, ended, steps, others)
     if target is not None:
         write_plan(plan, target, force=force, unproved=unproved)

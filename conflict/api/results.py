@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from conflict.config.run_file import RunFile
     from conflict.explaining.story import Story
     from conflict.operating.observing.differences import Compared
-    from conflict.operating.repairing.lost import LostChanges
+    from conflict.operating.repairing.lost import Losses
     from conflict.results.conflicts import Chosen, Totals
     from conflict.results.doubts import Doubt
     from conflict.results.result import Result
@@ -178,7 +178,7 @@ def lost(
     out: Path | str | None = None,
     force: bool = False,
     progress: StageProgress = no_progress,
-) -> LostChanges:
+) -> Losses:
     """
     Return the changes of users that did not survive, one row each; as the command ``lost``.
 
@@ -196,20 +196,20 @@ def lost(
         HistoryError: There is no result in the folder, or its binlogs are gone or have changed.
     """
     from conflict.decoding.staging import check_output
-    from conflict.operating.repairing.lost import LostChanges
-    from conflict.operating.repairing.lost_changes import count_not_known, lost_changes, with_images
+    from conflict.operating.repairing.lost import Losses
     from conflict.operating.repairing.lost_files import check_suffix, write_lost
+    from conflict.operating.repairing.reading_lost import count_not_known, read_lost, with_images
     from conflict.results.doubts import doubts_from_the_middle
 
     target = path_of(out)
     check_suffix(target)
     found, which = _chosen(result, since, until, table)
     check_output(target, [place_of(found.folder.uri)], force=force)
-    rows = lost_changes(found, which)
+    rows = read_lost(found, which)
     changes, not_known = with_images(rows, found, progress), count_not_known(found, which, rows)
     if target is not None:
         write_lost(changes, target)
-    return LostChanges(found, which, changes, not_known, doubts_from_the_middle(found.run))
+    return Losses(found, which, changes, not_known, doubts_from_the_middle(found.run))
 
 
 def _chosen(

@@ -276,7 +276,7 @@ def refuse_by_policy(run: Run, policy: DeploymentPolicy, *, created: bool = Fals
     Args:
         run: The run.
         policy: The policy.
-        created: Leave out functions with which the server does not create the table, of which there is more to say.
+        created: Leave out functions with which the server does not create the table; more is said of these elsewhere.
 
     Raises:
         ConfigurationError: A function is not allowed; the message says which, why, and what would work.

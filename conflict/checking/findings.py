@@ -151,7 +151,7 @@ class Code(Enum):
     # What running servers show.
     NO_NDB = (93, _WARNING, "a server without NDB")
     NODES_DIFFER = (94, _WARNING, "SQL nodes of a cluster that log in different ways")
-    NOT_RECORDED = (95, _NOTE, "a release of which nothing was recorded")
+    NOT_RECORDED = (95, _NOTE, "a release without recordings")
     # How long logs are kept.
     NEVER_PURGED = (96, _NOTE, "logs that are never purged")
     LIMITED_RELAY_LOG = (97, _NOTE, "a relay log of limited size")

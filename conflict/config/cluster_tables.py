@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import attrs
 
@@ -17,19 +18,8 @@ from conflict.config.option_values import words_of
 from conflict.config.replica_status import ReplicaChannel, load_replica_status
 from conflict.config.replication_rows import load_replication_rows
 from conflict.config.server_settings import load_epoch_times, load_server_variables
-from conflict.config.structure import (
-    EPOCH,
-    NAME,
-    SERVER_ID,
-    TABLE,
-    TEXT,
-    ValueKind,
-    check_entries,
-    either,
-    list_of,
-    one_of,
-)
-from conflict.config.text_file import plain_path
+from conflict.config.text_file import FileName, FileNames, plain_path
+from conflict.documents import Epoch, Must, ServerId, Text, missing, read
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_filter import FILTER_OPTIONS, ReplicationFilter, channels_of, options_of
 from conflict.rules.replication_table import Role
@@ -38,46 +28,79 @@ from ndb_formats.binlog_reader import read_headers
 from ndb_formats.cursor import whole_number
 from ndb_formats.errors import FormatError, did_you_mean
 from ndb_formats.rules.replica.conversions import parse_type_conversions
-from ndb_formats.rules.update_format import ServerOptions, server_options, switch
+from ndb_formats.rules.update_format import ServerOptions, switch
 from ndb_formats.stored import beside, matches, reading
 
 _CLUSTER_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_FILE, _FILES = NAME, list_of(NAME, "a list of file names or patterns")
-_TRANSACTION_IDS = "ndb_log_transaction_id"
-_CONVERSIONS = "replica_type_conversions"
-_OPTION = ValueKind("ON or OFF", lambda value: str(value).strip().upper() in {"ON", "OFF", "1", "0", "TRUE", "FALSE"})
-OWN_FILES = ("variables", "config_ini", "ndb_replication", "replica_status")
-_OF_SQL_NODES = ("variables", "replica_status")  # of which each SQL node can have its own
-_CLUSTER_ENTRIES = {
-    "server_id": SERVER_ID,
-    "server_ids": ValueKind(
-        "a list of different server ids, like [1, 3]",
-        lambda value: list_of(SERVER_ID, "").accepts(value) and 0 < len(set(value)) == len(value),
-    ),
-    "binlogs": _FILES,
-    "role": one_of(list(Role)),
-    **dict.fromkeys(("schema", *OWN_FILES), _FILE),
-    **dict.fromkeys(_OF_SQL_NODES, either(_FILE, list_of(NAME, "a list of files, one for each SQL node"))),
-    "rows": either(_FILE, _FILES),
-    "rows_epoch": EPOCH,
-    "rows_of": TEXT,
-    "replicates_from": list_of(TEXT, 'a list of clusters, like ["A"]'),
-    "ignore_server_ids": ValueKind(
-        "lists of server ids for clusters of its replicates_from, like { A = [3] }",
-        lambda value: TABLE.accepts(value) and all(map(list_of(SERVER_ID, "").accepts, value.values())),
-    ),
-    _CONVERSIONS: TEXT,
-    **dict.fromkeys(FILTER_OPTIONS, either(TEXT, list_of(TEXT, 'a list of names or patterns, like ["shop.log%"]'))),
-    **dict.fromkeys((_TRANSACTION_IDS, *attrs.fields_dict(ServerOptions)), _OPTION),
-}
+
+
+def _several(kind: Any, words: str, split: Callable[[str], Sequence[str]] = lambda text: [text]) -> Must:
+    """Return what one text or a list of texts must be; a list is kept."""
+    return Must(words, given=kind | list[kind], convert=lambda given: split(given) if isinstance(given, str) else given)
+
+
+_OnOff = Annotated[bool, Must("ON or OFF", given=Any, convert=partial(switch, "it"))]
+_ServerIds = Annotated[
+    tuple[ServerId, ...],
+    Must("a list of different server ids, like [1, 3]", lambda value: 0 < len(set(value)) == len(value)),
+]
+_Clusters = Annotated[tuple[Text, ...], Must('a list of clusters, like ["A"]')]
+_Filter = Annotated[
+    tuple[str, ...], _several(Text, 'a text, or a list of names or patterns, like ["shop.log%"]', words_of)
+]
+_OfNodes = Annotated[tuple[str, ...], _several(FileName, "a file name, or a list of files, one for each SQL node")]
+_Rows = Annotated[tuple[str, ...], _several(FileName, "a file name, or a list of file names or patterns")]
+
+
+@attrs.frozen
+class ClusterTable:
+    """A table ``[clusters.NAME]``, see `conflict.config.run_file`; None is what is not given."""
+
+    server_id: ServerId | None = None
+    server_ids: _ServerIds | None = None
+    binlogs: FileNames | None = None
+    role: Role | None = None
+    schema: FileName | None = None
+    variables: _OfNodes = ()
+    config_ini: FileName | None = None
+    ndb_replication: FileName | None = None
+    replica_status: _OfNodes = ()
+    rows: _Rows = ()
+    rows_epoch: Epoch | None = None
+    rows_of: Text | None = None
+    replicates_from: _Clusters | None = None
+    ignore_server_ids: dict[str, tuple[ServerId, ...]] = attrs.field(factory=dict)
+    replica_type_conversions: Text | None = None
+    replicate_do_db: _Filter | None = None
+    replicate_ignore_db: _Filter | None = None
+    replicate_do_table: _Filter | None = None
+    replicate_ignore_table: _Filter | None = None
+    replicate_wild_do_table: _Filter | None = None
+    replicate_wild_ignore_table: _Filter | None = None
+    replicate_rewrite_db: _Filter | None = None
+    ndb_log_transaction_id: _OnOff | None = None
+    ndb_log_updated_only: _OnOff | None = None
+    ndb_log_update_as_write: _OnOff | None = None
+    ndb_log_update_minimal: _OnOff | None = None
+
+    @property
+    def files(self) -> list[str]:
+        """The files that it names, besides binlogs and rows."""
+        single = (self.schema, self.config_ini, self.ndb_replication)
+        return [*filter(None, single), *self.variables, *self.replica_status]
+
+
 # The entries that a server's variables give where the run file does not, and the variable of each.
 _OF_VARIABLES = {
-    **{name: name for name in ("server_id", *attrs.fields_dict(ServerOptions), _TRANSACTION_IDS, _CONVERSIONS)},
+    **{name: name for name in ("server_id", "replica_type_conversions", "ndb_log_transaction_id")},
+    **{name: name for name in attrs.fields_dict(ServerOptions)},
     "role": "ndb_applier_conflict_role",
 }
 
 
-def read_clusters(folder: Path, tables: Any, *, binlogs: bool) -> tuple[ClusterConfiguration, ...]:
+def read_clusters(
+    folder: Path, tables: Mapping[str, ClusterTable], *, binlogs: bool
+) -> tuple[ClusterConfiguration, ...]:
     """
     Return the clusters of a run file.
 
@@ -162,46 +185,52 @@ def _check_sources(clusters: Sequence[ClusterConfiguration]) -> None:
         raise ConfigurationError(message)
 
 
-def _cluster(folder: Path, name: str, given: Mapping[str, Any], *, binlogs: bool) -> ClusterConfiguration:
-    where = f"[clusters.{name}]"
-    check_entries(where, given, _CLUSTER_ENTRIES)
-    own = {entry: beside(folder, given[entry]) for entry in OWN_FILES if entry in given and entry not in _OF_SQL_NODES}
-    of_nodes = [load_server_variables(beside(folder, file)) for file in _files_of_nodes(given, "variables")]
-    table = {**_of_variables(of_nodes[0] if of_nodes else {}), **given}
-    if len(of_nodes) > 1 and not {"server_id", "server_ids"} & given.keys():
-        given = {**given, "server_ids": [_of_variables(each).get("server_id") for each in of_nodes]}
-        check_entries(where, given, _CLUSTER_ENTRIES)
-        table["server_ids"] = given["server_ids"]
-        table.pop("server_id", None)
-    if "server_ids" in given:
-        if "server_id" in given:
-            message = f"server_id and server_ids of {where} are both given; give one of them"
-            raise ConfigurationError(message)
-        table["server_id"] = given["server_ids"][0] if given["server_ids"] else given["server_ids"]
-    check_entries(where, table, _CLUSTER_ENTRIES, required=("server_id", *(("binlogs",) if binlogs else ())))
-    files = _binlogs(folder, name, table.get("binlogs", []), needed=binlogs)
-    transaction_ids = switch(_TRANSACTION_IDS, table[_TRANSACTION_IDS]) if _TRANSACTION_IDS in table else None
-    rows = table.get("rows", [])
+def _cluster(folder: Path, name: str, given: ClusterTable, *, binlogs: bool) -> ClusterConfiguration:
+    path = f"clusters.{name}"
+    of_nodes = [load_server_variables(beside(folder, file)) for file in given.variables]
+    table = _with_variables(given, of_nodes, f"{path}.variables")
+    if given.server_id is not None and given.server_ids:
+        message = f"{path}.server_id and {path}.server_ids are both given; give one of them"
+        raise ConfigurationError(message)
+    server_ids = table.server_ids or ((table.server_id,) if table.server_id is not None else ())
+    if not server_ids:
+        raise missing(f"{path}.server_id", ServerId)
+    if binlogs and table.binlogs is None:
+        raise missing(f"{path}.binlogs", FileNames)
+    options = {name: value for name in attrs.fields_dict(ServerOptions) if (value := getattr(table, name)) is not None}
+    replication, config_ini = (name and beside(folder, name) for name in (table.ndb_replication, table.config_ini))
     return ClusterConfiguration(
         name,
-        logging_servers(table.get("server_ids", [table["server_id"]]), files),
-        Role(table.get("role", "NONE")),
-        server_options(table),
-        transaction_ids,
-        _binlogs(folder, name, [rows] if isinstance(rows, str) else rows, "rows"),
-        table.get("rows_of"),
-        conversions=parse_type_conversions(table.get(_CONVERSIONS, "")),
-        replicates_from=tuple(table["replicates_from"]) if "replicates_from" in table else None,
+        logging_servers(server_ids, _binlogs(folder, name, table.binlogs or (), needed=binlogs)),
+        table.role or Role.NONE,
+        ServerOptions(**options),
+        table.ndb_log_transaction_id,
+        _binlogs(folder, name, table.rows, "rows"),
+        table.rows_of,
+        conversions=parse_type_conversions(table.replica_type_conversions or ""),
+        replicates_from=table.replicates_from,
         ignored=_ignored(name, table),
-        replication=load_replication_rows(own["ndb_replication"]) if "ndb_replication" in own else None,
+        replication=load_replication_rows(replication) if replication else None,
         variables=of_nodes[0] if of_nodes else None,
         other_nodes=tuple(of_nodes[1:]),
-        epoch_times=load_epoch_times(own["config_ini"]) if "config_ini" in own else None,
+        epoch_times=load_epoch_times(config_ini) if config_ini else None,
     )
 
 
+def _with_variables(given: ClusterTable, of_nodes: Sequence[Mapping[str, str]], path: str) -> ClusterTable:
+    """Return a table with what it does not say, and the variables of its SQL nodes do."""
+    found = _of_variables(of_nodes[0]) if of_nodes else {}
+    if given.server_ids or len(of_nodes) > 1:
+        found.pop("server_id", None)
+    if len(of_nodes) > 1 and given.server_id is None:
+        found["server_ids"] = [_of_variables(each).get("server_id") for each in of_nodes]
+    added = {entry: value for entry, value in found.items() if getattr(given, entry) is None}
+    of_server = read(ClusterTable, added, path)
+    return attrs.evolve(given, **{entry: getattr(of_server, entry) for entry in added})
+
+
 def _with_filters(
-    cluster: ClusterConfiguration, links: Links, folder: Path, given: Mapping[str, Any]
+    cluster: ClusterConfiguration, links: Links, folder: Path, given: ClusterTable
 ) -> ClusterConfiguration:
     """
     Return a cluster with the filters of its channels.
@@ -212,17 +241,18 @@ def _with_filters(
         ConfigurationError: It is not known which channel reads which cluster, or they cannot be followed.
     """
     where, sources = f"[clusters.{cluster.name}]", links.sources(cluster.name)
-    options = {name: _values(given[name]) for name in FILTER_OPTIONS if name in given}
-    if "replica_status" in given:
-        files = _files_of_nodes(given, "replica_status")
-        channels = tuple(channel for file in files for channel in load_replica_status(beside(folder, file)))
+    options = {name: value for name in FILTER_OPTIONS if (value := getattr(given, name)) is not None}
+    if given.replica_status:
+        channels = tuple(
+            channel for file in given.replica_status for channel in load_replica_status(beside(folder, file))
+        )
         read = {each.name: _channel_from(each, channels, f"replica_status of {where}") for each in sources}
         _refuse_ignored(read, links, where)
         filters = {name: each.filter.with_options(options_of(options, each.name)) for name, each in read.items()}
         ignored = {name: each.ignored | cluster.ignored.get(name, frozenset()) for name, each in read.items()}
         return attrs.evolve(cluster, channel_filters=filters, ignored=ignored, channels=read)
     of_server = cluster.given_variables
-    options = {**{name: _values(of_server[name]) for name in FILTER_OPTIONS if name in of_server}, **options}
+    options = {**{name: words_of(of_server[name]) for name in FILTER_OPTIONS if name in of_server}, **options}
     names = channels_of(options)
     if len(names) > 1 or (names and len(sources) > 1):
         shown = listed([f"channel {name}" for name in names])
@@ -232,16 +262,6 @@ def _with_filters(
         )
         raise ConfigurationError(message)
     return attrs.evolve(cluster, filter=ReplicationFilter().with_options(options_of(options, next(iter(names), ""))))
-
-
-def _files_of_nodes(given: Mapping[str, Any], entry: str) -> list[str]:
-    """Return the files of an entry that can name one for each SQL node."""
-    files = given.get(entry, [])
-    return [files] if isinstance(files, str) else files
-
-
-def _values(given: str | Sequence[str]) -> Sequence[str]:
-    return words_of(given) if isinstance(given, str) else given
 
 
 def _channel_from(source: ClusterConfiguration, channels: Sequence[ReplicaChannel], where: str) -> ReplicaChannel:
@@ -319,12 +339,12 @@ def _of_variables(variables: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-def _ignored(cluster: str, table: Mapping[str, Any]) -> dict[str, frozenset[int]]:
+def _ignored(cluster: str, table: ClusterTable) -> dict[str, frozenset[int]]:
     """Return, per source, the server ids that an applier leaves out."""
-    given, sources = table.get("ignore_server_ids", {}), table.get("replicates_from", ())
-    if not given.keys() <= set(sources):
+    given = table.ignore_server_ids
+    if not given.keys() <= set(table.replicates_from or ()):
         message = (
-            f"ignore_server_ids of cluster {cluster} is {given!r}; give a list of server ids for clusters of its "
+            f"clusters.{cluster}.ignore_server_ids is {given!r}; give a list of server ids for clusters of its "
             "replicates_from, like { A = [3] }"
         )
         raise ConfigurationError(message)

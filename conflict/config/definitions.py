@@ -64,7 +64,7 @@ class Moment:
 @attrs.frozen
 class AlteredColumn:
     """
-    A column of which a statement gives every row the value; see `ndb_formats.schema.altered_values`.
+    A column that a statement fills in every row; see `ndb_formats.schema.altered_values`.
 
     Attributes:
         place: Its position in the History table.
@@ -96,7 +96,7 @@ class DefinitionStep:
         touched: The History tables that it changed.
         copied: Those of them whose rows were copied into a new table.
         renewed: The History tables that the server opened as new ones: all that it changed other than online.
-        altered: By History table, the columns of which it gave every row the value.
+        altered: By History table, the columns that it filled in every row.
         commits: Whether it commits a transaction of NDB, as TRUNCATE does and an ALTER that copies a table.
     """
 

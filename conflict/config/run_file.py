@@ -64,31 +64,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import attrs
 
-from conflict.config.cluster_tables import OWN_FILES, read_clusters
+from conflict.config.cluster_tables import ClusterTable, read_clusters
 from conflict.config.configuration import ClusterConfiguration, Configuration, Span
+from conflict.config.option_values import known_name
 from conflict.config.replication_rows import load_replication_rows, rows_of_tables
 from conflict.config.schema_file import load_schema
-from conflict.config.structure import (
-    EPOCH,
-    NAME,
-    SWITCH,
-    TABLE,
-    TABLES,
-    TEXT,
-    ValueKind,
-    check_entries,
-    either,
-    list_of,
-    load_steps,
-    one_of,
-)
-from conflict.config.text_file import located, parsed_toml, place_of, read_text, what_commands_wrote
+from conflict.config.text_file import FileName, located, parsed_toml, place_of, read_text, what_commands_wrote
+from conflict.documents import GIVEN, Epoch, Must, Name, Text, read
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.replication_table import Role
@@ -99,32 +88,80 @@ from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.tables import Schema
 from ndb_formats.stored import beside
 
-# A name of a cluster is part of paths; Spark does not read folders that start with an underscore.
-_FILE, _FILES = NAME, list_of(NAME, "a list of file names or patterns")
-_ENTRIES = {
-    "schema": _FILE,
-    "schema_at": one_of(["start", "end"]),
-    "database": TEXT,
-    "charset": NAME,
-    "start": one_of(["empty", "middle"]),
-    "inexact_keys": SWITCH,
-    "clusters": TABLE,
-    "ndb_replication": either(
-        ValueKind("tables [[ndb_replication]]", TABLES.accepts), ValueKind("a file name", _FILE.accepts)
+
+@attrs.frozen
+class Applied:
+    """A table ``[[schedule.applied]]``."""
+
+    applier: Text
+    epoch: Epoch
+    after_epoch: Epoch
+
+
+@attrs.frozen
+class Stopped:
+    """A table ``[[schedule.stopped]]``."""
+
+    applier: Text
+    after_epoch: Epoch
+
+
+@attrs.frozen
+class RoleChange:
+    """A table ``[[schedule.role]]``."""
+
+    applier: Text
+    after_epoch: Epoch
+    role: Role
+
+
+@attrs.frozen
+class GivenSchedule:
+    """The table ``[schedule]``."""
+
+    steps: FileName | None = None
+    applied: tuple[Applied, ...] = ()
+    stopped: tuple[Stopped, ...] = ()
+    role: tuple[RoleChange, ...] = ()
+
+    @property
+    def entries(self) -> dict[str, Applied | Stopped | RoleChange]:
+        """The tables of all its lists, by their paths."""
+        return {
+            f"schedule.{name}#{number}": each
+            for name in ("applied", "stopped", "role")
+            for number, each in enumerate(getattr(self, name), start=1)
+        }
+
+
+_Rows = Annotated[
+    list[Any] | FileName,
+    Must(
+        "tables [[ndb_replication]], or a file name",
+        lambda given: isinstance(given, str) or all(isinstance(row, dict) for row in given),
     ),
-    "conflict_function": ValueKind("tables [[conflict_function]]", TABLES.accepts),
-    "schedule": TABLE,
-}
-# The lists of a schedule, and the entries of each besides the applier.
-_SCHEDULE: Mapping[str, Mapping[str, ValueKind]] = {
-    "applied": {"epoch": EPOCH, "after_epoch": EPOCH},
-    "stopped": {"after_epoch": EPOCH},
-    "role": {"after_epoch": EPOCH, "role": one_of(list(Role))},
-}
-_SCHEDULE_ENTRIES = {
-    "steps": _FILE,
-    **{name: ValueKind(f"tables [[schedule.{name}]]", TABLES.accepts) for name in _SCHEDULE},
-}
+]
+
+
+@attrs.frozen
+class _Document:
+    """The whole file."""
+
+    clusters: dict[str, ClusterTable] = attrs.field(factory=dict)
+    schema: FileName | None = None
+    schema_at: Literal["start", "end"] = "start"
+    database: Text = ""
+    charset: Name = DEFAULT_CHARSET
+    start: Literal["empty", "middle"] | None = None
+    inexact_keys: bool = False
+    ndb_replication: _Rows = attrs.field(factory=list)
+    conflict_function: list[Any] = attrs.field(factory=list)
+    schedule: GivenSchedule = GivenSchedule()
+
+    def schema_of(self, folder: Path, name: str | None, binlogs: Sequence[Path]) -> Schema:
+        """Return the tables of a file of definitions; none without a file."""
+        path = None if name is None else beside(folder, name)
+        return load_schema(path, database=self.database, charset=self.charset, binlogs=binlogs)
 
 
 @attrs.frozen
@@ -135,7 +172,7 @@ class RunFile:
     Attributes:
         path: The file.
         configuration: The run.
-        schedule: The file's `schedule` table; empty if there is none.
+        schedule: Its `schedule` table.
         inputs: Every file that the run reads: the run file if there is one, the files that it names, and the binlogs.
         text: Its text; empty if it was made otherwise.
         open_functions: Which conflict functions may have been in force besides those that were found by trial, as a
@@ -144,7 +181,7 @@ class RunFile:
 
     path: Path
     configuration: Configuration
-    schedule: Mapping[str, Any]
+    schedule: GivenSchedule
     inputs: tuple[Path, ...] = attrs.field(repr=False)
     text: str = attrs.field(default="", repr=False)
     open_functions: str | None = attrs.field(default=None, repr=False)
@@ -182,74 +219,49 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     Raises:
         ConfigurationError: Something in it, or a file that it names, is missing or wrong.
     """
+    folder = path.parent
     with located(path):
-        document = parsed_toml(text)
-        check_entries("the run file", document, _ENTRIES)
-        _check_addresses("", document)
-        clusters = read_clusters(path.parent, document.get("clusters", {}), binlogs=binlogs)
+        document = read(_Document, parsed_toml(text))
+        clusters = read_clusters(folder, document.clusters, binlogs=binlogs)
+        names = [cluster.name for cluster in clusters]
         expect_files(file for cluster in clusters for file in cluster.files)
-        at_end = document.get("schema_at", "start") == "end"
-        policies = policies_of_tables(document.get("conflict_function", []))
-        functions = add_functions(FUNCTIONS, policies)
+        functions = add_functions(FUNCTIONS, policies_of_tables(document.conflict_function))
         span = _span(document, clusters)
-        inexact_keys = document.get("inexact_keys", False)
-        schedule = document.get("schedule", {})
-        _check_schedule(schedule, [cluster.name for cluster in clusters])
-    if "steps" in schedule:
-        load_steps(beside(path.parent, schedule["steps"]), [cluster.name for cluster in clusters])
-    rows = document.get("ndb_replication", [])
+        for place, entry in document.schedule.entries.items():
+            known_name("cluster", entry.applier, names, f"{place}.applier: the run file", ConfigurationError)
+    if document.schedule.steps is not None:
+        load_steps(beside(folder, document.schedule.steps), names)
+    rows = document.ndb_replication
     if isinstance(rows, str):
-        replication = load_replication_rows(beside(path.parent, rows))
+        replication = load_replication_rows(beside(folder, rows))
     else:
         with located(path):
             replication = rows_of_tables(rows)
     logs = [file for cluster in clusters for file in cluster.files]
-    schema = _schema(path.parent, document.get("schema"), document, logs)
-    own = {name: table["schema"] for name, table in document["clusters"].items() if "schema" in table}
+    schema = document.schema_of(folder, document.schema, logs)
+    own = {name: table.schema for name, table in document.clusters.items() if table.schema is not None}
     clusters = tuple(
-        attrs.evolve(each, schema=_schema(path.parent, own[each.name], document, each.files))
-        if each.name in own
-        else each
+        attrs.evolve(each, schema=document.schema_of(folder, own[each.name], each.files)) if each.name in own else each
         for each in clusters
     )
-    of_clusters = [table.get(entry, ()) for table in document["clusters"].values() for entry in OWN_FILES]
-    files = [name for given in of_clusters for name in ([given] if isinstance(given, str) else given)]
-    texts = (document.get("schema"), *own.values(), *files, rows, schedule.get("steps"))
-    named = [name for name in texts if isinstance(name, str)]
+    of_clusters = [name for table in document.clusters.values() for name in table.files]
+    named = [name for name in (document.schema, *of_clusters, rows, document.schedule.steps) if isinstance(name, str)]
     inputs = (
-        *(beside(path.parent, name) for name in named),
+        *(beside(folder, name) for name in named),
         *(file for cluster in clusters for file in (*cluster.files, *cluster.rows)),
     )
-    configuration = Configuration(clusters, schema, replication, functions, span=span, schema_at_end=at_end)
-    if inexact_keys:
+    configuration = Configuration(
+        clusters, schema, replication, functions, span=span, schema_at_end=document.schema_at == "end"
+    )
+    if document.inexact_keys:
         configuration = configuration.with_inexact_keys()
-    return RunFile(path, configuration, schedule, inputs, text)
+    return RunFile(path, configuration, document.schedule, inputs, text)
 
 
-def _check_addresses(where: str, table: Mapping[str, Any]) -> None:
-    """Refuse addresses that cannot be read, wherever a run file names files."""
-    for entry, value in table.items():
-        if isinstance(value, Mapping):
-            _check_addresses(f"{where}{entry}.", value)
-        for text in value if isinstance(value, list) else [value]:
-            if entry in _NAMING_FILES and isinstance(text, str):
-                place_of(text, f"{where}{entry}")
-
-
-_NAMING_FILES = frozenset({"schema", "binlogs", "rows", "ndb_replication", "steps", *OWN_FILES})
-
-
-def _schema(folder: Path, name: str | None, document: Mapping[str, Any], binlogs: Sequence[Path]) -> Schema:
-    """Return the tables of a file of definitions; none without a file."""
-    path = None if name is None else beside(folder, name)
-    database, charset = document.get("database", ""), document.get("charset", DEFAULT_CHARSET)
-    return load_schema(path, database=database, charset=charset, binlogs=binlogs)
-
-
-def _span(document: Mapping[str, Any], clusters: Sequence[ClusterConfiguration]) -> Span:
+def _span(document: _Document, clusters: Sequence[ClusterConfiguration]) -> Span:
     """Return what part of the logs to read: after the epochs at which rows were read, if any were."""
     # Without an entry, the binlogs have to show it.
-    empty, first = {"empty": True, "middle": False}.get(document.get("start", "")), dict[str, int]()
+    empty, first = None if document.start is None else document.start == "empty", dict[str, int]()
     names = {cluster.name for cluster in clusters}
     for cluster in clusters:
         if cluster.rows_of is not None and cluster.rows_of not in names - {cluster.name}:
@@ -259,17 +271,49 @@ def _span(document: Mapping[str, Any], clusters: Sequence[ClusterConfiguration])
         if cluster.rows and empty:
             message = f'cluster {cluster.name} has rows at the start, but start is "empty"; leave one of them out'
             raise ConfigurationError(message)
-        table = document["clusters"][cluster.name]
-        if "rows_epoch" in table:
-            first[cluster.name] = table["rows_epoch"] + 1
+        epoch = document.clusters[cluster.name].rows_epoch
+        if epoch is not None:
+            first[cluster.name] = epoch + 1
     given = any(cluster.rows for cluster in clusters)
     return Span(False if given else empty, first)
 
 
-def _check_schedule(table: Mapping[str, Any], clusters: Sequence[str]) -> None:
-    check_entries("[schedule]", table, _SCHEDULE_ENTRIES)
-    for name, entries in _SCHEDULE.items():
-        for entry in table.get(name, ()):
-            check_entries(
-                f"[[schedule.{name}]]", entry, {"applier": one_of(clusters), **entries}, ("applier", *entries)
-            )
+@attrs.frozen
+class _Step:
+    """A step of a recording, as far as a run needs it."""
+
+    action: Any = None
+    on: Annotated[Name | None, GIVEN] = None
+    applier: Annotated[Name | None, GIVEN] = None
+    epoch: Annotated[Epoch | None, GIVEN] = None
+    role: Annotated[Role | None, GIVEN] = None
+    result: Annotated[str | list[Any] | None, GIVEN] = None
+
+
+def load_steps(path: Path, clusters: Collection[str]) -> list[dict[str, Any]]:
+    """
+    Read a file of steps.
+
+    Args:
+        path: The file.
+        clusters: Names of the clusters of the run.
+
+    Raises:
+        ConfigurationError: It cannot be read, or a step is not what it must be.
+    """
+    text = read_text(path)
+    with located(path):
+        try:
+            given = json.loads(text)["steps"]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            message = f"a JSON object with a list of steps is needed ({error})"
+            raise ConfigurationError(message) from error
+        steps: list[dict[str, Any]] = read(list[dict[str, Any]], given, "steps")
+        for place, each in ((f"steps#{number}", each) for number, each in enumerate(steps, 1)):
+            step = read(_Step, {name: each[name] for name in attrs.fields_dict(_Step) if name in each}, place)
+            for name in filter(None, (step.on, step.applier)):
+                known_name("cluster", name, clusters, f"{place}: the run file", ConfigurationError)
+            if step.action == "role" and None in (step.applier, step.role):
+                message = f"{place}: an action role needs an applier and a role"
+                raise ConfigurationError(message)
+    return steps

@@ -1,11 +1,8 @@
 """
-Files of CREATE TABLE statements, as SQL or as the mysql client prints them.
+Files of table definitions, as SQL or as the mysql client prints them.
 
-Finds the statements in what the mysql client prints for SHOW CREATE TABLE.
-
-The client prints it as a box, with --vertical as lines below each other, and in a pipe as columns between tabs.
-
-Finds the databases of definitions that name none, as SHOW CREATE TABLE and a dump of one database print them.
+The client prints SHOW CREATE TABLE as a box, with --vertical as lines below each other, and in a pipe as columns
+between tabs. A table without a database, as in SHOW CREATE TABLE and in a dump of one database, gets that of the logs.
 """
 
 from __future__ import annotations

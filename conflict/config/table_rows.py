@@ -1,16 +1,15 @@
 r"""
-Rows of one table from SQL: the INSERT and REPLACE statements that mysqldump writes, or that users type.
+Rows of one table as users give them: as INSERT and REPLACE statements, or as text with a header line.
 
-sqlglot's MySQL dialect splits the text into tokens, and a cursor goes over them; all other statements are ignored.
-Literals are decoded as in the MySQL manual, "String Literals" and "Hexadecimal Literals".
+SQL is what mysqldump writes, or users type; sqlglot's MySQL dialect splits it into tokens, and a cursor goes over them.
+All other statements are ignored. Literals are decoded as in the MySQL manual, "String Literals" and "Hexadecimal
+Literals".
 
-Rows of a table as text with a header line: CSV, or tabs as `mysql --batch` prints them.
+Text is CSV, or has tabs as `mysql --batch` prints them. Escapes are those of SELECT ... INTO OUTFILE (MySQL manual,
+"LOAD DATA Statement"). Two liberties are taken with files from other programs: a quote inside quotes may be doubled,
+and a backslash before a character that needs none, as in the pattern ``my\_table``, stays.
 
-Escapes are those of SELECT ... INTO OUTFILE (MySQL manual, "LOAD DATA Statement"). Two liberties are taken with files
-from other programs: a quote inside quotes may be doubled, and a backslash before a character that needs none, as in
-the pattern ``my\_table``, stays.
-
-A row as a user's file gives it, before its values are checked.
+Values are not checked here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """
-Text files from users, and messages that name the place of a fault in them.
+What users name in paths: text files and the place of a fault in them, addresses of object storage, folders of results.
 
-Paths: what reads and writes on object storage takes addresses, too; anything else refuses them by name.
-
-So is a folder that a command wrote, where something else is wanted.
+Only what reads and writes on object storage takes addresses; anything else refuses them by name, and so it does a
+folder that a command wrote where something else is wanted.
 """
 
 from __future__ import annotations
@@ -12,8 +11,9 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from conflict.documents import Must
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import FormatError
 from ndb_formats.stored import ADDRESS, Stored, path_of, storage
@@ -69,6 +69,16 @@ def place_of(given: Path | str, what: str = "the path") -> Path:
         message = f"{what} is {address}, which cannot be opened here: {' '.join(str(error).split())}; {_KNOWN}"
         raise ConfigurationError(message) from error
     return path.anew()
+
+
+def _readable(name: str) -> str:
+    place_of(name)
+    return name
+
+
+# Entries of documents that name files: one, several, or either.
+FileName = Annotated[str, Must("a file name", lambda name: name != "" and "\0" not in name, convert=_readable)]
+FileNames = Annotated[tuple[FileName, ...], Must("a list of file names or patterns")]
 
 
 def places_of(given: Path | str | Iterable[Path | str]) -> list[Path]:

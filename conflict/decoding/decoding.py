@@ -1,9 +1,8 @@
 """
 What `decode` reads and where it writes it: the selected changes of binlog files, and what there is to say about them.
 
-The outputs are a stream of lines, one table for all changes, or a folder of tables.
-
-The values that `decode --key` asks for, in every form in which `explain` takes and prints a key.
+The outputs are a stream of lines, one table for all changes, or a folder of tables. `decode --key` takes a key in every
+form in which `explain` takes and prints one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
-Outputs that appear whole or not at all: written beside their place, and renamed; one writer at a time.
+Outputs that appear whole or not at all, also when a signal ends the command.
 
-Signals that end a command, so that nothing half is left.
+They are written beside their place, and renamed; one writer at a time.
 """
 
 from __future__ import annotations

@@ -5,11 +5,9 @@ A table gets a new file when its columns change in the binlog, and when so many 
 closed. Changes are collected before they are written, because long row groups make small files; the largest ones are
 written first when all of them together take too much memory.
 
-CSV of row changes: a column for every field, those of images as ``before.x`` and ``after.x``.
-
-Numbers stand without quotes and all texts in quotes; NULL and absent are nothing at all, and an empty text is ``""``.
-Bytes are hexadecimal digits after ``0x``.
-A text that a spreadsheet would take for a formula has ``'`` before it, and so has one that starts with ``'``.
+CSV has a column for every field, those of images as ``before.x`` and ``after.x``. Numbers stand without quotes and all
+texts in quotes; NULL and absent are nothing at all, and an empty text is ``""``. Bytes are hexadecimal digits after
+``0x``. A text that a spreadsheet would take for a formula has ``'`` before it, and so has one that starts with ``'``.
 """
 
 from __future__ import annotations

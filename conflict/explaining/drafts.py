@@ -8,17 +8,17 @@ cluster's applier decided: by its place in the binlog if a user made it, else in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from types import MappingProxyType
 
 import attrs
 
 from conflict.config.definitions import DefinitionStep
 from conflict.engine.reference.spelling import operations_of
-from conflict.explaining.events import EventKind
-from conflict.explaining.outcomes import Applied, DecidedOperation, OpenDecision
+from conflict.explaining.events import EventKind, is_same_place
+from conflict.explaining.outcomes import Applied, OpenDecision, RecordedOutcome
 from conflict.explaining.row_changes import ChangeInLog, RowLog, WantedRow
 from conflict.rules.decision import Verdict
+from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 
@@ -36,7 +36,28 @@ _PHASES = {
 }
 
 
-@attrs.frozen(slots=False)
+def _came_back(facts: StoryFacts) -> dict[str, list[tuple[Applied, int]]]:
+    found: dict[str, list[tuple[Applied, int]]] = {}
+    for name, epochs in facts.applied.items():
+        highest, server_id, own = 0, facts.server_ids[name], found.setdefault(name, [])
+        for apply in epochs:
+            reported = facts.logs[apply.source].reported.get(apply.source_epoch, ())
+            highest = max([highest, *(epoch for server, epoch in reported if server == server_id)])
+            own.append((apply, highest))
+    return found
+
+
+def _applied_as(facts: StoryFacts) -> dict[tuple[str, str, int], list[tuple[Applied, int]]]:
+    found: dict[tuple[str, str, int], list[tuple[Applied, int]]] = {}
+    for applier, epochs in facts.came_back.items():
+        before = 0
+        for each, back in epochs:
+            found.setdefault((applier, each.source, each.source_epoch), []).append((each, before))
+            before = back
+    return found
+
+
+@attrs.frozen
 class StoryFacts:
     """
     What is known of the operations of a story.
@@ -47,27 +68,37 @@ class StoryFacts:
         decided: The outcomes of the operations.
         server_ids: Server id of each cluster.
         sources: Per cluster, those that it replicates from.
-        hears: Clusters that judge by epoch, for which it matters what has come back.
+        by_epoch: Clusters that judge by epoch, for which it matters what has come back.
         told_of: The rows of the story, each with its key as text.
         open: What else the decisions can be that the binlogs leave open.
         filtered: Per cluster and source, the tables whose changes its applier drops.
         skipped: The epochs that appliers never applied, although they applied later ones: applier, source and epoch.
         again: Why an epoch was applied again, by applier, source, its epoch and own epoch of the applier.
         tables: Definitions, by ``database.table``.
+        starts: The first own epoch of each cluster whose log starts in the middle: rows are not followed before.
+        came_back: Per applier, what it applied, in order, each with the cluster's max replicated epoch from there on.
+        applied_as: Per applier, source and its epoch: when it was applied, in order, and what had come back until then.
     """
 
     logs: Mapping[str, RowLog]
     applied: Mapping[str, Sequence[Applied]]
-    decided: Sequence[DecidedOperation]
+    decided: Sequence[RecordedOutcome]
     server_ids: Mapping[str, int]
     sources: Mapping[str, Sequence[str]]
-    hears: frozenset[str] = frozenset()
+    by_epoch: frozenset[str] = frozenset()
     told_of: Mapping[WantedRow, str] = MappingProxyType({})
     open: Mapping[OpenDecision, tuple[str, ...]] = attrs.field(factory=dict)
     filtered: Mapping[str, Mapping[str, frozenset[str]]] = attrs.field(factory=dict)
     skipped: frozenset[tuple[str, str, int]] = frozenset()
     again: Mapping[tuple[str, str, int, int], str] = attrs.field(factory=dict)
     tables: Mapping[str, Table] = attrs.field(factory=dict)
+    starts: Mapping[str, int] = attrs.field(factory=dict)
+    came_back: Mapping[str, Sequence[tuple[Applied, int]]] = attrs.field(
+        default=attrs.Factory(_came_back, takes_self=True), repr=False
+    )
+    applied_as: Mapping[tuple[str, str, int], Sequence[tuple[Applied, int]]] = attrs.field(
+        default=attrs.Factory(_applied_as, takes_self=True), repr=False
+    )
 
     def came_again(self, draft: EventDraft) -> str:
         """Return as the end of a sentence that the epoch of an operation was applied before; else nothing."""
@@ -86,23 +117,6 @@ class StoryFacts:
         if (applier, source, epoch) in self.skipped:
             return f"{applier} never applied epoch {epoch} of {source}, and applied later ones: it was skipped"
         return f"{applier} had not applied epoch {epoch} of {source} when the logs end"
-
-    @cached_property
-    def applied_as(self) -> Mapping[tuple[str, str, int], Sequence[Applied]]:
-        """Per applier, source and epoch of the source: when it was applied, in order."""
-        found: dict[tuple[str, str, int], list[Applied]] = {}
-        for applier, epochs in self.applied.items():
-            for each in epochs:
-                found.setdefault((applier, each.source, each.source_epoch), []).append(each)
-        return found
-
-    def came_back(self, name: str) -> Iterator[tuple[Applied, int]]:
-        """Yield what an applier applied, each with the cluster's max replicated epoch from there on."""
-        highest, server_id = 0, self.server_ids[name]
-        for apply in self.applied[name]:
-            reported = self.logs[apply.source].reported.get(apply.source_epoch, ())
-            highest = max([highest, *(epoch for server, epoch in reported if server == server_id)])
-            yield apply, highest
 
 
 @attrs.define(eq=False)
@@ -125,7 +139,9 @@ class EventDraft:
         statement: The statement, for one that changes the definition of the table.
         told_of: The row that a statement is told of.
         told_key: Its key as text.
-        why_not: Why the applier did not come to the operation, as a sentence without a full stop.
+        why_not: Why the applier did not apply the operation, as a sentence without a full stop.
+        came_back: Of a decision, the highest own epoch of the cluster that had come back; 0 if none is known.
+        setup: How the cluster sets up the table, once the event is carried out.
     """
 
     kind: EventKind
@@ -135,7 +151,7 @@ class EventDraft:
     source: str
     source_epoch: int
     change: ChangeInLog | None = None
-    decided: DecidedOperation | None = None
+    decided: RecordedOutcome | None = None
     logged: ChangeInLog | None = None
     cause: EventDraft | None = None
     sequence: int = 0
@@ -143,6 +159,8 @@ class EventDraft:
     told_of: WantedRow | None = None
     told_key: str = ""
     why_not: str = ""
+    came_back: int = 0
+    setup: TableSetup | None = None
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -164,6 +182,12 @@ class EventDraft:
         return Verdict.APPLIED if self.decided is None else self.decided.decision.verdict
 
     @property
+    def writes(self) -> bool:
+        """Whether it writes its row."""
+        made = self.kind in (EventKind.COMMITTED, EventKind.LOGGED) or self.verdict is Verdict.APPLIED
+        return made and self.change is not None
+
+    @property
     def row(self) -> WantedRow:
         """The row."""
         if self.told_of is not None:
@@ -182,31 +206,27 @@ class EventDraft:
 
 def drafts_of(facts: StoryFacts) -> list[EventDraft]:
     """Return the events in an order of causes."""
-    committed = [_committed(change) for log in facts.logs.values() for change in log.changes if change.own]
-    logged = {name: [change for change in log.changes if not change.own] for name, log in facts.logs.items()}
+    logged = [_logged(change) for log in facts.logs.values() for change in log.changes]
+    committed = [each for each in logged if each.kind is EventKind.COMMITTED]
+    effects = [each for each in logged if each.kind is not EventKind.COMMITTED]
     outcomes: _Outcomes = {}
     for each in facts.decided:
         place = each.applier, each["source"], each["source_epoch"], each["epoch"], each.row
         outcomes.setdefault(place, []).append(each)
-    effects = [_effect(change) for own in logged.values() for change in own]
     judged = [each for draft in (*committed, *effects) for each in _judged(draft, facts, outcomes)]
     judged += [_without_log(each) for left in outcomes.values() for each in left]
     judged.sort(key=lambda each: each.order)
     here: dict[tuple[str, int, WantedRow], list[EventDraft]] = {}
-    followers: dict[int, list[EventDraft]] = {}
     for draft in judged:
         here.setdefault((draft.cluster, draft.epoch, draft.row), []).append(draft)
-        followers.setdefault(id(draft.cause), []).append(draft)
-    shown = []
-    for effect in effects:
-        found = here.get((effect.cluster, effect.epoch, effect.row), [])
-        if not _joined(effect, found, followers.get(id(effect), [])):
-            shown.append(effect)
-    drafts = [*committed, *judged, *shown]
+    logs_of = {id(each): _logged_for(each, here.get((each.cluster, each.epoch, each.row), [])) for each in effects}
+    for draft in judged:  # what the other cluster decided on a reflected operation follows from that one
+        draft.cause = logs_of.get(id(draft.cause)) or draft.cause
+    drafts = [*committed, *judged, *(each for each in effects if logs_of[id(each)] is None)]
     drafts += [each for row in facts.told_of if drafts for each in _defined(facts, row)]  # else there is no story
     for number, draft in enumerate(drafts):
         draft.sequence = number
-    drafts += [each for name in sorted(facts.hears) for each in _heard(name, facts, drafts)]
+    drafts += [each for name in sorted(facts.by_epoch) for each in _heard(name, facts, drafts)]
     return _in_order_of_causes(drafts, facts.logs)
 
 
@@ -233,19 +253,14 @@ def _text(draft: EventDraft) -> str:
     return "" if draft.statement is None else draft.statement.text
 
 
-def _committed(change: ChangeInLog) -> EventDraft:
-    return EventDraft(
-        EventKind.COMMITTED, change.cluster, change.epoch, change.group, change.cluster, change.epoch, change
-    )
-
-
-def _effect(change: ChangeInLog) -> EventDraft:
+def _logged(change: ChangeInLog) -> EventDraft:
     kind = EventKind.REFRESHED if change.refresh else EventKind.LOGGED
+    kind = EventKind.COMMITTED if change.own else kind
     return EventDraft(kind, change.cluster, change.epoch, change.group, change.cluster, change.epoch, change)
 
 
 # By applier, source and its epoch, own epoch, and row: those that no operation has taken yet.
-_Outcomes = dict[tuple[str, str, int, int, WantedRow], list[DecidedOperation]]
+_Outcomes = dict[tuple[str, str, int, int, WantedRow], list[RecordedOutcome]]
 
 
 def _judged(cause: EventDraft, facts: StoryFacts, outcomes: _Outcomes) -> Iterator[EventDraft]:
@@ -257,7 +272,7 @@ def _judged(cause: EventDraft, facts: StoryFacts, outcomes: _Outcomes) -> Iterat
             continue
         dropped = facts.drops(applier, cause.cluster, change.table)
         applies = () if dropped else facts.applied_as.get((applier, cause.cluster, cause.epoch), ())
-        for apply in applies:
+        for apply, back in applies:
             place = applier, cause.cluster, cause.epoch, apply.epoch, change.row
             left = outcomes.get(place, [])
             operations = _operations(change, facts)
@@ -278,6 +293,7 @@ def _judged(cause: EventDraft, facts: StoryFacts, outcomes: _Outcomes) -> Iterat
                     operation,
                     found,
                     cause=cause,
+                    came_back=back,
                 )
         if not applies and (change.own or change.logged.flags):
             why = facts.why_not(applier, cause.cluster, cause.epoch, change.table)
@@ -292,14 +308,14 @@ def _operations(change: ChangeInLog, facts: StoryFacts) -> list[ChangeInLog]:
     return [change] if len(found) == 1 else [attrs.evolve(change, logged=each) for each in found]
 
 
-def _is_of(outcome: DecidedOperation, change: ChangeInLog) -> bool:
+def _is_of(outcome: RecordedOutcome, change: ChangeInLog) -> bool:
     """Whether an outcome of an epoch and a row is that of an operation."""
     if change.own:
-        return change.place.is_same(outcome.place)
+        return is_same_place(change.place, outcome.place)
     return outcome["ordinal"] < 0 and bool(outcome["refresh"]) == change.refresh
 
 
-def _without_log(outcome: DecidedOperation) -> EventDraft:
+def _without_log(outcome: RecordedOutcome) -> EventDraft:
     return EventDraft(
         EventKind.JUDGED,
         outcome.applier,
@@ -311,36 +327,31 @@ def _without_log(outcome: DecidedOperation) -> EventDraft:
     )
 
 
-def _joined(effect: EventDraft, here: Sequence[EventDraft], followers: Sequence[EventDraft]) -> bool:
+def _logged_for(effect: EventDraft, here: Sequence[EventDraft]) -> EventDraft | None:
     """
-    Return whether what an applier logged belongs to a decision, and note it there; a refresh stays an event.
+    Return the decision for which an applier logged something, and note it there; a refresh stays an event.
 
     Args:
         effect: What it logged.
         here: The decisions on the row in the epoch in which it logged that.
-        followers: What other clusters decided on it.
     """
-    change = effect.change
-    assert change is not None
+    verdict = Verdict.REJECTED if effect.kind is EventKind.REFRESHED else Verdict.APPLIED
     mine = [each for each in here if each.group == effect.group] or here
-    if change.refresh:
-        rejected = [each for each in mine if each.verdict is Verdict.REJECTED]
-        effect.cause = rejected[0] if rejected else None
-        return False
-    applied = [each for each in mine if each.verdict is Verdict.APPLIED]
-    if not applied:
-        return False
-    applied[-1].logged = change
-    for each in followers:  # what the other cluster decided on a reflected operation follows from that one
-        each.cause = applied[-1]
-    return True
+    found = [each for each in mine if each.verdict is verdict]
+    if effect.kind is EventKind.REFRESHED:
+        effect.cause = found[0] if found else None
+        return None
+    if not found:
+        return None
+    found[-1].logged = effect.change
+    return found[-1]
 
 
 def _heard(name: str, facts: StoryFacts, drafts: Sequence[EventDraft]) -> Iterator[EventDraft]:
     """Yield when a cluster learned that the other one had applied its changes and refreshes."""
     mine = [each for each in drafts if each.cluster == name and each.kind in (EventKind.COMMITTED, EventKind.REFRESHED)]
     waiting = sorted({each.epoch for each in mine})
-    for apply, back in facts.came_back(name):
+    for apply, back in facts.came_back[name]:
         news = [epoch for epoch in waiting if epoch <= back]
         if news:
             waiting = waiting[len(news) :]

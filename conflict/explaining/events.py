@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from conflict.engine.ledger.layout import OUTCOMES, ROW_KEY
 from conflict.history.grid.schemas import PLACE
+from conflict.history.timeline import Origin
 from conflict.rules.decision import Verdict
 from ndb_formats.columnar.records import value_text
 from ndb_formats.types.values import Value
@@ -37,22 +38,6 @@ class EventKind(StrEnum):
 
 
 @attrs.frozen
-class LogPlace:
-    """Where something stands in a binlog; the attributes are those of `conflict.history.timeline.Origin`."""
-
-    file: str
-    position: int
-    payload_position: int
-    row: int
-
-    def is_same(self, other: LogPlace | None) -> bool:
-        """Whether it is the same place as another one, though files may have been moved to another folder."""
-        if other is None or self.file.rpartition("/")[2] != other.file.rpartition("/")[2]:
-            return False
-        return attrs.astuple(self)[1:] == attrs.astuple(other)[1:]
-
-
-@attrs.frozen
 class Winner:
     """
     The operation that last wrote the row that another one was rejected for.
@@ -69,7 +54,7 @@ class Winner:
     epoch: int
     operation: str
     refresh: bool
-    place: LogPlace | None
+    place: Origin | None
 
 
 @attrs.frozen
@@ -135,8 +120,8 @@ class StoryEvent:
     winner: Winner | None = None
     before: Row | None = None
     after: Row | None = None
-    place: LogPlace | None = None
-    logged: LogPlace | None = None
+    place: Origin | None = None
+    logged: Origin | None = None
     cause_number: int | None = None
     row: Row | None = None
     row_known: bool = True
@@ -261,12 +246,19 @@ def verb(operation: str | None) -> str:
     return _VERBS.get(operation or "", "change")
 
 
-def place_words(place: LogPlace, names: Mapping[str, str]) -> str:
+def is_same_place(place: Origin, other: Origin | None) -> bool:
+    """Whether two places in binlogs are the same, though files may have been moved to another folder."""
+    if other is None or place.file.rpartition("/")[2] != other.file.rpartition("/")[2]:
+        return False
+    return attrs.astuple(place)[1:] == attrs.astuple(other)[1:]
+
+
+def place_words(place: Origin, names: Mapping[str, str]) -> str:
     """Return where a row stands in a binlog in words; `names` has the name of each file, by its path."""
     return f"{event_words(place, names)}, row {place.row}"
 
 
-def event_words(place: LogPlace, names: Mapping[str, str]) -> str:
+def event_words(place: Origin, names: Mapping[str, str]) -> str:
     """Return where the event of a place stands."""
     inside = f" (payload position {place.payload_position})" if place.payload_position else ""
     return f"{names.get(place.file, place.file)}, position {place.position}{inside}"

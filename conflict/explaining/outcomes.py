@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from conflict.engine.ledger.layout import UNDECIDED, UNLOGGED, unlogged_path
-from conflict.explaining.events import LogPlace, Winner
+from conflict.explaining.events import Winner
 from conflict.explaining.row_changes import WantedRow
 from conflict.history.grid.schemas import PLACE
+from conflict.history.timeline import Origin
 from conflict.history.unlogged import UnloggedKind
 from conflict.results.result import Result
 from conflict.rules.decision import Cause, Decision, Verdict, decision_of
@@ -36,7 +37,7 @@ class Applied:
 
 
 @attrs.frozen
-class DecidedOperation:
+class RecordedOutcome:
     """
     What an applier decided on one operation; the attributes are the columns of `OUTCOMES`.
 
@@ -81,16 +82,16 @@ class DecidedOperation:
         return Operation[self["operation"]]
 
     @property
-    def place(self) -> LogPlace | None:
+    def place(self) -> Origin | None:
         """Where the operation stands in a binlog; None for what an applier logged."""
-        return None if self["file"] is None else LogPlace(*(self[name] for name in PLACE))
+        return None if self["file"] is None else Origin(*(self[name] for name in PLACE))
 
     @property
     def winner(self) -> Winner | None:
         """The operation that won."""
         if self["winner_cluster"] is None:
             return None
-        place = None if self["winner_file"] is None else LogPlace(*(self[f"winner_{name}"] for name in PLACE))
+        place = None if self["winner_file"] is None else Origin(*(self[f"winner_{name}"] for name in PLACE))
         return Winner(
             self["winner_cluster"],
             self["winner_epoch"],
@@ -136,9 +137,9 @@ def open_decisions(
     return found
 
 
-def decided(outcomes: pa.Table) -> list[DecidedOperation]:
+def decided(outcomes: pa.Table) -> list[RecordedOutcome]:
     """Return outcomes in the order in which they were decided."""
-    rows = [DecidedOperation(row["applier"], row) for row in outcomes.to_pylist()]
+    rows = [RecordedOutcome(row["applier"], row) for row in outcomes.to_pylist()]
     return sorted(rows, key=lambda each: (each.applier, each["epoch"], each["source_epoch"], each["group"]))
 
 

@@ -9,7 +9,7 @@ moment, and a segment that is damaged.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import cache, cached_property
+from functools import cache
 from itertools import pairwise
 
 import attrs
@@ -22,7 +22,6 @@ from conflict.config.arguments import no_progress
 from conflict.config.configuration import ClusterConfiguration
 from conflict.config.definitions import TableVersion
 from conflict.engine.ledger.table_keys import TableKey
-from conflict.explaining.events import LogPlace
 from conflict.history.epoch_logs import read_epochs, read_log
 from conflict.history.epochs import BinlogEpoch, EpochReader
 from conflict.history.grid.epoch_files import summaries_of
@@ -34,7 +33,7 @@ from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.servers import of_clusters
 from conflict.history.scheduling.summaries import Summary, summarize
 from conflict.history.statement_places import NO_STATEMENTS, StatementPlaces
-from conflict.history.timeline import DefinitionChange, RowChange
+from conflict.history.timeline import DefinitionChange, Origin, RowChange
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import ConflictFlag
@@ -68,7 +67,7 @@ class WantedChanges:
         return frozenset(table for table, _ in self.rows)
 
 
-@attrs.frozen(slots=False)
+@attrs.frozen
 class ChangeInLog:
     """
     A row change as a binlog holds it.
@@ -109,11 +108,11 @@ class ChangeInLog:
         """Whether it sends a row again after a conflict."""
         return bool(self.logged.flags & ConflictFlag.REFRESH)
 
-    @cached_property
-    def place(self) -> LogPlace:
+    @property
+    def place(self) -> Origin:
         """Where it stands in a binlog."""
         assert self.logged.origin is not None  # it comes from a binlog
-        return LogPlace(*attrs.astuple(self.logged.origin))
+        return self.logged.origin
 
 
 @attrs.define

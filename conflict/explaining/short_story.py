@@ -16,7 +16,7 @@ import attrs
 from conflict.explaining.events import EventKind, StoryEvent, rejections_of, verb
 from conflict.explaining.row_changes import WantedRow
 from conflict.explaining.story import StoryEnd
-from conflict.explaining.telling import Seat, StorySoFar
+from conflict.explaining.story_so_far import Seat, StorySoFar
 from conflict.rules.decision import Verdict
 
 

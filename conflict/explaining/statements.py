@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from conflict.config.definitions import DefinitionStep, TableVersion
-from conflict.history.run import Run
 from conflict.history.timeline import DefinitionChange
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.table_setup import TableSetup
@@ -32,12 +31,7 @@ class FunctionsOverTime:
     """
 
     start: Mapping[str, Mapping[str, TableSetup]]
-    changes: Mapping[str, Sequence[DefinitionChange]] = attrs.field(factory=dict)
-
-    @classmethod
-    def of(cls, run: Run) -> FunctionsOverTime:
-        """Return those of a run whose binlogs have not been read yet."""
-        return cls(run.setups.at_start)
+    changes: Mapping[str, Sequence[DefinitionChange]]
 
     def at(self, cluster: str, table: str, moment: Moment, *, rejected: bool = False) -> ConflictFunction | None:
         """

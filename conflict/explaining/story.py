@@ -4,12 +4,15 @@ The story of a row or of a transaction: what happened to it on each cluster, in 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import attrs
 import pyarrow as pa
 
+from conflict.explaining.event_entries import EventEntries
 from conflict.explaining.events import (
     Row,
     StoryEvent,
@@ -18,11 +21,16 @@ from conflict.explaining.events import (
     plain_row,
     plain_value,
     row_words,
+    verb,
 )
-from conflict.explaining.showing import tell_story
-from conflict.results.doubts import Doubt
+from conflict.results.doubts import Doubt, alarms_of, warnings_of
 from conflict.telling.html import telling_html
+from conflict.telling.shown_text import counted
 from conflict.telling.terminal import telling_text
+from conflict.telling.value import Entry, Listing, Telling
+
+_MOST_SENTENCES = 5  # of a transaction in a tree
+_MOST_EVENTS, _LAST_EVENTS = 40, 20  # of a row with more events, the last ones are told
 
 
 @attrs.frozen
@@ -142,10 +150,52 @@ class Story:
         return any(end.differs_from(known[0]) for end in known)
 
     def __str__(self) -> str:
-        return telling_text(tell_story(self))
+        return telling_text(self.telling())
 
     def _repr_html_(self) -> str:
-        return telling_html(tell_story(self))
+        return telling_html(self.telling())
+
+    def telling(self, run: str = "", since: datetime | None = None, last: int | None = None) -> Telling:
+        """
+        Return what is told of it: of an exceptions row the events that say what became of it, of a long one its end.
+
+        Args:
+            run: The result, as it was given, for commands; none are told without it.
+            since: Tell the events from this moment on.
+            last: Tell so many events at the end.
+        """
+        shown = _shown(self, since, last)
+        brief = self.marked is not None and len(shown) == len(self.chosen)
+        trees = () if brief else (self.because, self.follows)
+        titles = ("Why the transaction is in conflict", "What is in conflict because of it")
+        return Telling(
+            "A story",
+            sentences=self.ending,
+            alarms=alarms_of(self.doubts),
+            warnings=(
+                *warnings_of(self.doubts),
+                *self.notes,
+                *dict.fromkeys(_open_notes(shown)),
+            ),
+            listings=(
+                Listing(self.title, [Entry("", line) for line in _setting(self, len(shown))]),
+                Listing("", tuple(self.entries(shown, brief=brief))),
+                *(
+                    Listing(title, [_of_tree(tree) for tree in each])
+                    for title, each in zip(titles, trees, strict=False)
+                ),
+            ),
+            commands=tuple(_what_else(self, run)) if run and self.table and len(shown) < len(self.events) else (),
+        )
+
+    def entries(self, events: Sequence[StoryEvent], *, brief: bool) -> Iterator[Entry]:
+        """Return what is told of some of its events; see `conflict.explaining.event_entries`."""
+        told = EventEntries(self.events, bool(self.table), self.marked, self.key_columns, self.file_names)
+        return told.of(events, brief=brief)
+
+    def command(self, run: str) -> str:
+        """Return the command that tells the story of the row; `run` is the result, as it was given."""
+        return shlex.join(["ndb-conflict", "explain", run, "--table", self.table, "--key", self.given])
 
     @property
     def ending(self) -> tuple[str, ...]:
@@ -213,3 +263,81 @@ def _ending(story: Story) -> Iterator[str]:
         yield f"At the end on {name}: {row_words(end.row) if end.known else 'not known'}"
     if story.parting:
         yield f"The row ends different{'; --differences says why.' if story.marked else f'. {story.parting}'}"
+
+
+def _shown(story: Story, since: datetime | None, last: int | None) -> Sequence[StoryEvent]:
+    """Return the events to print; one without a time stands with those before it."""
+    events = story.events
+    if since is None and last is None:
+        if story.marked is None and (not story.table or len(events) <= _MOST_EVENTS):
+            return events
+        ending = {each.number for each in events[-_LAST_EVENTS:]} if story.marked is None else set[int]()
+        return [each for each in events if each.number in ending.union(story.chosen)]
+    if since is not None:
+        first = next((each.number for each in events if each.time is not None and each.time >= since), len(events))
+        events = tuple(each for each in events if (each.number > first if each.time is None else each.time >= since))
+    return events if last is None else events[-last:]
+
+
+def _setting(story: Story, shown: int) -> Iterator[str]:
+    """Yield what was asked for, who judges by what, and which events are told."""
+    if story.exceptions_row:
+        yield story.exceptions_row
+    yield from _functions(story)
+    yield _times(story)
+    if story.marked is not None:
+        yield f"> marks the operation that was asked for: event {story.marked}."
+    elif not story.table:
+        yield "Events have their numbers among all events of its rows."
+    elif shown < len(story.events):
+        yield f"{shown:,} of {len(story.events):,} events are shown."
+
+
+def _functions(story: Story) -> Iterator[str]:
+    """Yield who judges by what."""
+    for (cluster, table), text in story.functions.items():
+        what = "" if story.table else f" of {table}"
+        yield (
+            f"{cluster} judges what arrives{what} by {text}."
+            if text
+            else f"{cluster} has no conflict function{what}: it judges nothing."
+        )
+
+
+def _times(story: Story) -> str:
+    days = {event.time.date().isoformat() for event in story.events if event.time is not None}
+    if not days:
+        return "The binlogs tell no times."
+    return f"Times are UTC, {min(days)}." if len(days) == 1 else f"Times are UTC, {min(days)} to {max(days)}."
+
+
+def _what_else(story: Story, run: str) -> Iterator[tuple[str, str]]:
+    """Yield the commands that show more than is told."""
+    every, command = len(story.events), story.command(run)
+    all_of_them = command if every <= _MOST_EVENTS else f"{command} --last {every}"
+    yield f"All {every:,} events of the row; --since DATETIME and --last N print a part of them:", all_of_them
+    if story.because and story.because[0].transaction_id is not None:
+        name = f"{story.because[0].source}:{story.because[0].transaction_id}"
+        yield (
+            "Why its transaction is in conflict, and what is in conflict because of it:",
+            shlex.join(["ndb-conflict", "explain", run, "--transaction", name]),
+        )
+
+
+def _open_notes(events: Iterable[StoryEvent]) -> Iterator[str]:
+    """Yield what some events could have been, where the binlogs leave it open."""
+    for event in events:
+        if event.candidates:
+            what = f"{event.cluster} decided on the {verb(event.operation)} of epoch {event.source_epoch}"
+            yield f"The binlogs leave open what {what}: {' or '.join(event.candidates)}."
+
+
+def _of_tree(tree: Tree) -> Entry:
+    name = f"transaction {tree.transaction_id}" if tree.transaction_id is not None else f"group {tree.group}"
+    through = "" if tree.through is None else f", through {tree.through[0]} {tree.through[1]}"
+    left = len(tree.sentences) - _MOST_SENTENCES
+    lines = [*tree.sentences[:_MOST_SENTENCES], *([f"and {counted(left, 'operation')} more"] if left > 0 else [])]
+    if not lines and tree.through is None:
+        lines = ["no operation of it is in conflict itself"]
+    below = tuple(map(_of_tree, tree.branches))
+    return Entry("", f"{name} of {tree.source}, epoch {tree.source_epoch}{through}", lines, entries=below)

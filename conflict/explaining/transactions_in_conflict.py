@@ -14,7 +14,7 @@ import pyarrow.dataset as pads
 
 from conflict.engine.reference.decide import DependencyTracker
 from conflict.explaining.events import place_words, verb
-from conflict.explaining.outcomes import DecidedOperation, decided
+from conflict.explaining.outcomes import RecordedOutcome, decided
 from conflict.explaining.sentences import own_reason
 from conflict.explaining.statements import FunctionsOverTime
 from conflict.explaining.story import Tree
@@ -39,12 +39,12 @@ class ConflictEpoch:
         after: By number, those that depend on it.
     """
 
-    operations: Mapping[int, Sequence[DecidedOperation]]
+    operations: Mapping[int, Sequence[RecordedOutcome]]
     before: Mapping[int, Mapping[int, Row]]
     after: Mapping[int, Mapping[int, Row]]
 
     @classmethod
-    def read(cls, result: Result, outcome: DecidedOperation) -> ConflictEpoch:
+    def read(cls, result: Result, outcome: RecordedOutcome) -> ConflictEpoch:
         """Read the epoch of an outcome."""
         chosen = (
             (pads.field("cause") == Cause.TRANS_IN_CONFLICT.name)
@@ -55,9 +55,9 @@ class ConflictEpoch:
         return cls.of(decided(read_outcomes(result.folder, [outcome.applier], chosen)))
 
     @classmethod
-    def of(cls, outcomes: Iterable[DecidedOperation]) -> ConflictEpoch:
+    def of(cls, outcomes: Iterable[RecordedOutcome]) -> ConflictEpoch:
         """Return the epoch of some outcomes: transactions that touch a row one right after the other depend."""
-        operations: dict[int, list[DecidedOperation]] = {}
+        operations: dict[int, list[RecordedOutcome]] = {}
         tracker = DependencyTracker()
         before: dict[int, dict[int, Row]] = {}
         after: dict[int, dict[int, Row]] = {}
@@ -70,11 +70,11 @@ class ConflictEpoch:
                 after.setdefault(previous, {}).setdefault(group, row)
         return cls(operations, before, after)
 
-    def own(self, group: int) -> list[DecidedOperation]:
+    def own(self, group: int) -> list[RecordedOutcome]:
         """Return the operations that put a transaction in conflict themselves."""
         return [each for each in self.operations[group] if each["own_cause"]]
 
-    def root(self, group: int) -> DecidedOperation | None:
+    def root(self, group: int) -> RecordedOutcome | None:
         """Return the operation that put a transaction in conflict, of the nearest transaction that it depends on."""
         level, seen = [group], {group}
         while level:
@@ -86,7 +86,7 @@ class ConflictEpoch:
         return None
 
 
-def reason_of(epoch: ConflictEpoch, group: int, words: Callable[[DecidedOperation], str]) -> str:
+def reason_of(epoch: ConflictEpoch, group: int, words: Callable[[RecordedOutcome], str]) -> str:
     """Return as a part of a sentence what put a transaction in conflict that has no operation in conflict itself."""
     root = epoch.root(group)
     if root is None:
@@ -97,7 +97,7 @@ def reason_of(epoch: ConflictEpoch, group: int, words: Callable[[DecidedOperatio
 
 
 def trees_of(
-    epoch: ConflictEpoch, group: int, words: Callable[[DecidedOperation], str]
+    epoch: ConflictEpoch, group: int, words: Callable[[RecordedOutcome], str]
 ) -> tuple[Tree, tuple[Tree, ...]]:
     """
     Return why a transaction is in conflict, and what follows from that.
@@ -142,11 +142,11 @@ class ConflictReasons:
     file_names: Mapping[str, str]
     _epochs: dict[tuple[object, ...], ConflictEpoch] = attrs.field(factory=dict, init=False, repr=False)
 
-    def reason(self, outcome: DecidedOperation) -> str:
+    def reason(self, outcome: RecordedOutcome) -> str:
         """Return as a part of a sentence what put the transaction of an operation in conflict; see `reason_of`."""
         return reason_of(self._epoch_of(outcome), outcome["group"], self._words)
 
-    def trees(self, outcomes: Iterable[DecidedOperation]) -> tuple[tuple[Tree, ...], tuple[Tree, ...]]:
+    def trees(self, outcomes: Iterable[RecordedOutcome]) -> tuple[tuple[Tree, ...], tuple[Tree, ...]]:
         """Return the trees of the transactions in conflict that some outcomes belong to; see `trees_of`."""
         because: dict[tuple[object, ...], Tree] = {}
         follows: list[Tree] = []
@@ -157,14 +157,14 @@ class ConflictReasons:
                 follows += below
         return tuple(because.values()), tuple(follows)
 
-    def _epoch_of(self, outcome: DecidedOperation) -> ConflictEpoch:
+    def _epoch_of(self, outcome: RecordedOutcome) -> ConflictEpoch:
         """Return the transactions in conflict of the epoch of an outcome, which are read once."""
         place = (outcome.applier, outcome["source"], outcome["source_epoch"], outcome["epoch"])
         if place not in self._epochs:
             self._epochs[place] = ConflictEpoch.read(self.result, outcome)
         return self._epochs[place]
 
-    def _words(self, outcome: DecidedOperation) -> str:
+    def _words(self, outcome: RecordedOutcome) -> str:
         """Return an operation that is in conflict itself, and why, in words."""
         moment = outcome["epoch"], outcome["group"]
         function = self.functions.at(outcome.applier, outcome["table"], moment, rejected=True)

@@ -7,7 +7,7 @@ behind the clock: GCIs stand still while the data nodes are down. If only the SQ
 would have gone on.
 
 A GCI is durable once it is saved, at the latest when the second one after it begins. All or nothing of a GCI is gone,
-and all that comes after it. So one image that shows which of a row's states survived tells of all other rows, too.
+and all that comes after it. So one image that shows which of a row's states survived decides all other rows, too.
 
 Computes docs/result.md, "Changes that a crash may have taken".
 """

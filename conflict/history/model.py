@@ -8,16 +8,19 @@ refreshed is derived from it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
 from conflict.config.database_names import DatabaseNames
-from conflict.history.restarts import Restarts
 from conflict.history.timeline import EpochApply, Position, ReturnedEpoch, Timeline
 from conflict.history.unlogged import Crash, UnloggedChange
 from conflict.rules.replication_table import Role
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Table
+
+if TYPE_CHECKING:  # numpy is not loaded for the help of commands
+    from conflict.history.restarts import Restarts
 
 # A cluster and one that it replicates from.
 Link = tuple[str, str]

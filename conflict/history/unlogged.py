@@ -5,11 +5,14 @@ Rows that are not what their cluster's log says: changed without a log, or set b
 from __future__ import annotations
 
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import attrs
 
-from conflict.history.restarts import Disconnect
 from conflict.history.timeline import END, Origin, Position
+
+if TYPE_CHECKING:  # numpy is not loaded for the help of commands
+    from conflict.history.restarts import Disconnect
 
 
 class UnloggedKind(Enum):

@@ -73,7 +73,7 @@ class _Moment:
 
 @attrs.define
 class _Altered:
-    """A column of which a statement gives every row the value, before History tables are complete."""
+    """A column that a statement fills in every row, before History tables are complete."""
 
     column: HistoryColumn
     after: Column
@@ -178,7 +178,7 @@ def _take(
         tables: The History tables.
         step: What it did.
         mode: ``sql_mode`` of the statement.
-        altered: Takes the columns of which it gives every row the value, by History table.
+        altered: Takes the columns that it fills in every row, by History table.
     """
     before, after = step.before, step.after
     if (before is not None and is_exceptions_table(before)) or (after is not None and is_exceptions_table(after)):
@@ -276,7 +276,7 @@ def _definitions(
 
 
 def _placed(altered: _Altered, history: HistoryTable) -> AlteredColumn:
-    """Return a column of which a statement gives every row the value, where the History table has it."""
+    """Return a column that a statement fills in every row, where the History table has it."""
     place, *source = history.places([altered.column, *([] if altered.source is None else [altered.source])])
     return AlteredColumn(place, altered.after, source[0] if source else None, altered.before, altered.mode)
 

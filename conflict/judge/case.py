@@ -1,7 +1,5 @@
 """
-A recording of two clusters in conflict: its files, and the run that they describe.
-
-Recordings on disk: which folders hold one, and of what kind.
+Recordings on disk: which folders hold one, of what kind, and the run that one of clusters in conflict describes.
 """
 
 from __future__ import annotations

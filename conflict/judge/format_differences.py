@@ -1,12 +1,9 @@
 """
-How binlogs as read here differ from recordings: from mysqlbinlog's text, the final tables, the bytes.
-
-How the columns in the row events of a recording differ from those that the rules of its formats give.
+How row events as read here differ from recordings: from mysqlbinlog's text, the final tables, the bytes, the columns.
 
 `statements.json` names, for each statement or transaction, the part of the binlog that it made. The columns that a
-statement writes are read from its text.
-
-Applies logged row changes to the rows of a table, without any conflict function.
+statement writes are read from its text, and the rules of its formats give those of its events. The final tables are
+those to which the logged changes were applied, without any conflict function.
 """
 
 from __future__ import annotations

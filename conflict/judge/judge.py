@@ -1,10 +1,9 @@
 """
 Judges an engine by recordings, one verdict per case.
 
-Where the replicas of a recording may have been set back, if its binlogs alone are read.
-
-A replica that is set back applies epochs again. Where they change nothing, no binlog shows it, nor how often it
-happened, nor after which epoch. How often is taken from the recording, as all that is compared; the epochs are tried.
+Without the steps of a recording, its replicas may have been set back: they apply epochs again. Where that changes
+nothing, no binlog shows it, nor how often it happened, nor after which epoch. How often is taken from the recording, as
+all that is compared; the epochs are tried.
 """
 
 from __future__ import annotations

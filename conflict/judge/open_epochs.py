@@ -1,7 +1,7 @@
 """
 How far a recording is explained by an epoch with open rows: its moments are chosen by the exceptions rows recorded.
 
-Numbers of an exceptions table that an applier may have used up before the rows of an epoch.
+An applier may have used up numbers of the exceptions table before the rows of the epoch, which leaves a gap.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """
-How the result of an engine differs from a recorded one, in words.
+How the result of an engine, and its messages on the setup of tables, differ from recorded ones, in words.
 
-How a server's messages on the creation of its tables differ from those that the rules predict.
-
-Column values as recordings write them, in JSON.
+Values of columns are compared as recordings write them, in JSON.
 """
 
 from __future__ import annotations

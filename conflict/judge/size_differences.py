@@ -1,17 +1,12 @@
 """
 How the sizes of rows events and Table_map events, as worked out here, differ from recorded ones.
 
-`sizes.json` has statements and the bytes that each added to the binlog under every format, but no binlogs. The rows
-that the statements change are worked out (`statement_rows`) and logged in each format by `ndb_formats.writing`.
-Compared are
+`sizes.json` has statements and the bytes that each added to the binlog under every format, but no binlogs. SQLite runs
+the statements, and triggers report each row before and after; it need not agree with MySQL in more than these rows, and
+what it cannot run is not judged. The rows are logged in each format by `ndb_formats.writing`. Compared are
 
     - the bytes and the number of the events, by type; the frames of transactions stay as recorded;
     - the sizes that `LogSizer` gives for each other format from the logs that have all columns, FULL and type 7.
-
-The row changes that recorded statements make, where a recording has no binlog.
-
-SQLite runs the statements, and triggers report each row before and after. It need not agree with MySQL in more than the
-rows of these statements; what it cannot run is not judged.
 """
 
 from __future__ import annotations

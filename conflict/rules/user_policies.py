@@ -20,23 +20,23 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import attrs
 
+from conflict.documents import Must, one_of, read
 from conflict.errors import ConfigurationError
 from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
 from conflict.rules.functions import FUNCTIONS, OF_POLICIES, Cell, FunctionSpec, is_comparing
-from ndb_formats.errors import did_you_mean
 from ndb_formats.events.rows_event import Operation
 
 ENTRY_POINTS = "ndb_conflict.functions"
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
+_NAME_WORDS = "letters, digits, _ and $, and no digit first"
 _LARGEST = 2**64 - 1
-_OPERATIONS = ("write", "update", "delete")
 _CELLS = {cell.words: cell for cell in Cell if cell not in OF_POLICIES}
 _NOT_FOR = {
     "write": {Cell.EQUAL, Cell.REJECT_IF_MISSING},
@@ -45,49 +45,43 @@ _NOT_FOR = {
 }
 
 
-def policies_of_tables(tables: Any) -> tuple[FunctionSpec, ...]:
+def _cell(operation: str) -> Must:
+    """Return what the cell of an operation must be."""
+    return one_of([words for words, cell in _CELLS.items() if cell not in _NOT_FOR[operation]], _CELLS.__getitem__)
+
+
+@attrs.frozen
+class _Row:
+    """A table ``[[conflict_function]]``."""
+
+    name: Annotated[str, Must(f"a name for conflict_fn: {_NAME_WORDS}", _NAME.fullmatch)]
+    write: Annotated[Cell, _cell("write")]
+    update: Annotated[Cell, _cell("update")]
+    delete: Annotated[Cell, _cell("delete")]
+
+    def __attrs_post_init__(self) -> None:
+        cells = {self.write, self.update, self.delete}
+        if Cell.BY_EPOCH in cells and any(map(is_comparing, cells)):
+            message = (
+                f"{self.name} compares a column for one operation and epochs for another; use one or the other for all "
+                "three"
+            )
+            raise ConfigurationError(message)
+
+    @property
+    def spec(self) -> FunctionSpec:
+        """The function."""
+        return FunctionSpec(self.name, f"Ndb_conflict_fn_{self.name.lower()}", self.write, self.update, self.delete)
+
+
+def policies_of_tables(tables: object) -> tuple[FunctionSpec, ...]:
     """
     Return the functions that the tables ``[[conflict_function]]`` of a run file define.
 
     Raises:
         ConfigurationError: An entry is missing or wrong; the message names the table, the entry and its values.
     """
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        message = "conflict_function must be tables [[conflict_function]]"
-        raise ConfigurationError(message)
-    found = []
-    for number, table in enumerate(tables, 1):
-        try:
-            found.append(_policy(table))
-        except ConfigurationError as error:
-            message = f"row {number} of [[conflict_function]]: {error}"
-            raise ConfigurationError(message) from error
-    return tuple(found)
-
-
-def _policy(table: Mapping[str, Any]) -> FunctionSpec:
-    unknown = sorted(set(table) - {"name", *_OPERATIONS})
-    if unknown:
-        meant = did_you_mean(unknown[0], ("name", *_OPERATIONS))
-        message = f"unknown entries {', '.join(unknown)}{meant}; known are name, {', '.join(_OPERATIONS)}"
-        raise ConfigurationError(message)
-    name = table.get("name", "")
-    _check_name(name)
-    write, update, delete = (_cell(operation, table.get(operation)) for operation in _OPERATIONS)
-    if Cell.BY_EPOCH in (write, update, delete) and any(map(is_comparing, (write, update, delete))):
-        message = (
-            f"{name} compares a column for one operation and epochs for another; use one or the other for all three"
-        )
-        raise ConfigurationError(message)
-    return FunctionSpec(name, f"Ndb_conflict_fn_{name.lower()}", write, update, delete)
-
-
-def _cell(operation: str, words: Any) -> Cell:
-    possible = [each for each, cell in _CELLS.items() if cell not in _NOT_FOR[operation]]
-    if words not in possible:
-        message = f"{operation} is {words!r}; it can be {', '.join(possible)}{did_you_mean(str(words), possible)}"
-        raise ConfigurationError(message)
-    return _CELLS[words]
+    return tuple(row.spec for row in read(tuple[_Row, ...], tables, "conflict_function"))
 
 
 @attrs.frozen
@@ -170,7 +164,7 @@ def python_function(name: str, rule: object) -> FunctionSpec:
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        message = f"{name!r} is no name for conflict_fn: use letters, digits, _ and $, and no digit first"
+        message = f"{name!r} is no name for conflict_fn: use {_NAME_WORDS}"
         raise ConfigurationError(message)
 
 

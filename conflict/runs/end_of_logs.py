@@ -42,7 +42,7 @@ def at_end_of_logs(resolved: ResolvedRun, applied: Mapping[Link, int], sizes: Ma
 
     Args:
         resolved: The result.
-        applied: Per link, the last epoch that was applied; a link of which none was may lack.
+        applied: Per link, the last epoch that was applied; a link without one may lack.
         sizes: Per cluster, the own epochs that count.
     """
     run = resolved.run

@@ -153,7 +153,7 @@ def _can_have_holes(configuration: Configuration, options: ResolveOptions) -> bo
 
 
 def run_after_missing_files(run: Run) -> Run:
-    """Return a run that starts in the middle after the last file that is missing, and of which no other log has all."""
+    """Return the run from after the last missing file whose epochs no other log has in full."""
     for missing in missing_files(run.configuration):
         cluster = next(each for each in run.clusters if each.name == missing.cluster)
         before, after = (scan_epochs(missing.server_id, files).number for files in (missing.before, missing.rest))

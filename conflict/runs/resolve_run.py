@@ -184,7 +184,7 @@ class ResolveRun:
 
     @property
     def looks_at_effects(self) -> bool:
-        """Whether the effects in the binlogs tell of rows that are not known."""
+        """Whether the effects in the binlogs show rows that are not known."""
         return self.part.starts_in_the_middle or bool(self.unlogged)
 
     @property

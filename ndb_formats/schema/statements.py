@@ -146,7 +146,7 @@ def _nesting(tokens: Sequence[Token]) -> int:
 
 
 def _after(session: Session, statement: ScriptStatement) -> Session:
-    """Return a session after a statement, of which only ``SET sql_mode = 'text'`` matters here."""
+    """Return a session after a statement; only ``SET sql_mode = 'text'`` matters here."""
     if not _SET.match(statement.text):
         return session
     words = statement.words()

@@ -92,7 +92,7 @@ class Rewriter:
                 with locate(event):
                     self._outer(event)
         except FormatError:
-            self._packer = RowsPacker(self._emit)  # without the statement at hand, of which rows are missing
+            self._packer = RowsPacker(self._emit)  # without the statement at hand, whose rows are missing
             if self._complete:
                 self._end_group()
             raise

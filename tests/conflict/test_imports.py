@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import conflict
-from tests.layers import LAYERS, ROOT, imported, modules, upward_imports
+from tests.layers import LAYERS, ROOT, circles, imported, modules, upward_imports
 
 MODULES = modules("conflict")
 WITHOUT_SPARK = [path for path in MODULES if "spark" not in path.relative_to(ROOT).parts]
@@ -22,6 +22,12 @@ def test_every_folder_has_a_layer():
 def test_folders_import_one_way():
     """No folder imports from one above it: the engines not from the jobs, the results not from the engines."""
     assert list(upward_imports("conflict")) == []
+
+
+def test_no_modules_import_each_other():
+    """No circle, not even one that only a type checker goes round; those of two rooms are still to be opened."""
+    to_be_opened = ("conflict.checking.", "conflict.history.grid.")
+    assert [each for each in circles("conflict") if not all(name.startswith(to_be_opened) for name in each)] == []
 
 
 @pytest.mark.parametrize(

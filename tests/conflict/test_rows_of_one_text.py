@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import conflict
 from conflict.errors import ConfigurationError
 from conflict.operating.repairing.ended_run import ended_run
-from conflict.operating.repairing.lost_changes import lost_changes
+from conflict.operating.repairing.reading_lost import read_lost
 from conflict.results.conflicts import ALL
 from conflict.results.result import Result
 from tests.conflict.cli.commands import invoke
@@ -88,7 +88,7 @@ def test_a_doubt_is_of_one_row(engine: str, tmp_path: Path) -> None:
     logs.apply("A", 201)
     logs.apply("B", 101)
     result = resolved(logs, tmp_path, engine)
-    end = ended_run(result, lost_changes(result, ALL))
+    end = ended_run(result, read_lost(result, ALL))
     ((name, identity),) = end.differing
     key = {row["identity"]: tuple(row["key_values"].values()) for row in result.outcomes(table="t").to_pylist()}
     assert (name, key[identity]) == ("d.t", known)

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from conflict import explain_differences
 from conflict.config.option_values import By
-from conflict.config.run_file import RunFile, load_run_file
+from conflict.config.run_file import GivenSchedule, RunFile, load_run_file
 from conflict.history.grid.folder import Folder
 from conflict.history.tasks import in_process
 from conflict.results.result import Result, read_result
@@ -70,7 +70,7 @@ def _whole(kind: str, name: str) -> Path:
         ingested(recording, Folder(str(folder / kind)))
     else:
         file = _folder(name) / "run.toml"
-        run = load_run_file(file) if file.exists() else RunFile(file, recording.configuration, {}, ())
+        run = load_run_file(file) if file.exists() else RunFile(file, recording.configuration, GivenSchedule(), ())
         resolve(run, str(folder / kind), engine="local")
     return folder / kind
 

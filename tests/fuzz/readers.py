@@ -24,10 +24,9 @@ from conflict.cli.common import load_definitions
 from conflict.config.option_values import DecodedFormat
 from conflict.config.printed_rows import printed_rows
 from conflict.config.replication_rows import load_replication_rows
-from conflict.config.run_file import load_run_file
+from conflict.config.run_file import load_run_file, load_steps
 from conflict.config.server_settings import load_server_variables
 from conflict.config.servers.addresses import addresses_of
-from conflict.config.structure import load_steps
 from conflict.config.text_file import read_text
 from conflict.decoding.decoding import Decoding, Output
 from conflict.decoding.inputs import opened_inputs

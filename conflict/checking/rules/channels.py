@@ -17,7 +17,7 @@ _READ_ONLY = ("super_read_only", "read_only")  # the first one turns on the seco
 
 
 def standing_channels(subject: Subject) -> Iterator[Finding]:
-    """Yield channels of which a thread stands still; a receiver that its source does not serve is told by itself."""
+    """Yield channels with a thread that stands still; a receiver that its source does not serve has its own finding."""
     for applier, source in subject.links.channels():
         channel, place = applier.channels.get(source.name), (TablePlace(applier.name),)
         if channel is None:

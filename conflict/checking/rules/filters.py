@@ -70,7 +70,7 @@ def functions_filtered(subject: Subject) -> Iterator[Finding]:
 
 
 def one_way(subject: Subject) -> Iterator[Finding]:
-    """Yield tables of which a filter drops the changes of one of two clusters alone."""
+    """Yield tables whose changes a filter drops in one direction alone."""
     for applier, source in subject.links.channels():
         if applier not in subject.links.sources(source.name):
             continue

@@ -154,7 +154,7 @@ def useless_reads(subject: Subject) -> Iterator[Finding]:
 
 
 def unknown_variables(subject: Subject) -> Iterator[Finding]:
-    """Yield clusters of which variables that matter are not given."""
+    """Yield clusters whose variables are not given, where they matter."""
     by_epoch = any(arrival.function.spec.refreshes for arrival in _judging(subject))
     transactional = any(arrival.function.spec.transactional for arrival in _judging(subject))
     needed = [*_BINLOG, _UPDATES, *((_STATUS,) if by_epoch else ())]
@@ -171,7 +171,7 @@ def unknown_variables(subject: Subject) -> Iterator[Finding]:
 
 
 def row_slices(subject: Subject) -> Iterator[Finding]:
-    """Yield tables of which a server logs some rows alone."""
+    """Yield tables where a server logs only some rows."""
     for placed in subject.tables:
         row = placed.row
         if row is not None and (row.binlog_row_slice_count or 1) > 1:

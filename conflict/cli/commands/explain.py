@@ -51,8 +51,8 @@ def explain(
     Example: ndb-conflict explain build/result --differences
     """
     from conflict.api.explaining import opened
+    from conflict.explaining.differences import differences_json, tell_differences
     from conflict.explaining.row_ends import differing_without_key, tables_not_known
-    from conflict.explaining.showing import differences_json, tell_differences, tell_story
     from conflict.explaining.story import events_table
     from conflict.telling.drawing import check_chart_file
     from conflict.telling.terminal import print_telling
@@ -78,7 +78,7 @@ def explain(
     moment = None if since is None else moment_of(since, "--since")
     with progress_bars() as progress:
         story = call(progress=progress)
-    print_telling(console, tell_story(story, str(run), moment, last))
+    print_telling(console, story.telling(str(run), moment, last))
     write_json(json_file, story.to_json())
     write_parquet(parquet, story.to_arrow())
     if plot is not None:

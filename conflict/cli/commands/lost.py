@@ -16,7 +16,7 @@ from conflict.cli.outputs import JsonOption, write_json
 from conflict.decoding.staging import check_output, refuse_same_output
 
 if TYPE_CHECKING:
-    from conflict.operating.repairing.lost import LostChanges
+    from conflict.operating.repairing.lost import Losses
 
 
 _FIRST = 10
@@ -24,7 +24,7 @@ _FIRST = 10
 
 @command_of(conflict.api.results.lost)
 def lost(
-    call: Call[LostChanges],
+    call: Call[Losses],
     result: Path,
     out: Path | None,
     force: bool,

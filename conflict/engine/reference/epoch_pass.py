@@ -61,6 +61,19 @@ class ApplierStopped(Exception):  # noqa: N818  # a signal inside this package, 
         self.place: StopPlace | None = None
 
 
+def as_taken(entry: LoggedChange, setup: TableSetup) -> tuple[LoggedChange, Misfit | None]:
+    """Return an operation as the applier's own table takes it, and a column that does not."""
+    source = entry.setup
+    if source is None or source.declared is setup.declared or setup.refusal is not None:
+        return entry, None
+    wrong = misfit(source, setup)
+    if wrong is not None:
+        return entry, wrong
+    change = fitted(entry.change, source, setup)
+    change = change if setup.table.primary_key else as_own_row(change, setup.table)
+    return attrs.evolve(entry, change=change), None
+
+
 @attrs.frozen
 class DecidedOperation:
     """An operation, the decision on it, and the row that it met; None if there was none, or it did not matter."""
@@ -169,7 +182,7 @@ class EpochPass:
         setup = self.cluster.setups.get(entry.change.table)
         if setup is None:
             raise self.stopped(ServerStop.NO_SUCH_TABLE, entry.change)
-        entry, wrong = self._fitted(entry, setup)
+        entry, wrong = as_taken(entry, setup)
         change, facts = entry.change, self._facts(entry, setup, wrong)
         stop = first_stop(facts)
         if stop is not None:
@@ -238,18 +251,6 @@ class EpochPass:
         self.change_copies(entry)
         if setup.deployed(self.cluster.role).marks_reflected:
             self.copies.reflected.append(entry.change)
-
-    def _fitted(self, entry: LoggedChange, setup: TableSetup) -> tuple[LoggedChange, Misfit | None]:
-        """Return an operation as the applier's own table takes it, and a column that does not."""
-        source = entry.setup
-        if source is None or source.declared is setup.declared or setup.refusal is not None:
-            return entry, None
-        wrong = misfit(source, setup)
-        if wrong is not None:
-            return entry, wrong
-        change = fitted(entry.change, source, setup)
-        change = change if setup.table.primary_key else as_own_row(change, setup.table)
-        return attrs.evolve(entry, change=change), None
 
     def _reject_with_transaction(self, entry: LoggedChange, setup: TableSetup) -> None:
         """Reject an operation because its transaction is in conflict; its row, if it has a key, is refreshed."""

@@ -1,86 +1,22 @@
 """
-The JSON documents of a History: how objects are written and checked, and the format number that all of them carry.
-
-Each value must be of the type that its class declares, all the way down.
+The JSON documents of a History: how objects are written and read, and the format number that all of them carry.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
-from enum import IntEnum
-from functools import cache
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
 import attrs
 
-from conflict.errors import HistoryError
+from conflict.documents import read
+from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid.folder import Folder
-from ndb_formats.stored import path_of
 
 T = TypeVar("T")
-_DIGITS = re.compile("(?:[0-9a-f]{2})*")
-
-
-class MisfitError(ValueError):
-    """A value of a document is not of its type; the message names its place in the document."""
-
-
-def object_of(kind: type[T], document: object) -> T:
-    """
-    Return an object of a class of attrs, as `conflict.history.grid.documents.to_json` wrote it.
-
-    Raises:
-        MisfitError: Something is missing, superfluous, or of another type.
-    """
-    found: T = _value(kind, document, "")
-    return found
-
-
-def _value(kind: Any, value: Any, place: str) -> Any:
-    """Return a value that is declared as a number, a truth value, a text, bytes, a path, or something made of these."""
-    origin = get_origin(kind)
-    if origin is UnionType:
-        return None if value is None and NoneType in get_args(kind) else _value(get_args(kind)[0], value, place)
-    if origin is dict and isinstance(value, dict):
-        return {name: _value(get_args(kind)[1], each, f"{place}.{name}") for name, each in value.items()}
-    if origin in (tuple, list) and isinstance(value, list):
-        return origin(_value(get_args(kind)[0], each, f"{place}[{number}]") for number, each in enumerate(value))
-    if origin is None and attrs.has(kind) and isinstance(value, dict):
-        return _typed_object(kind, value, place)
-    if kind is Path and isinstance(value, str):
-        return path_of(value)
-    if isinstance(kind, type) and issubclass(kind, IntEnum) and type(value) is int and value in [*map(int, kind)]:
-        return kind(value)
-    if kind is bytes and isinstance(value, str) and _DIGITS.fullmatch(value):
-        return bytes.fromhex(value)
-    if kind in (bool, int, str) and type(value) is kind:
-        return value
-    message = f"{place.lstrip('.') or 'it'} is {str(value)[:40]!r}"
-    raise MisfitError(message)
-
-
-def _typed_object(kind: type[attrs.AttrsInstance], document: Mapping[str, Any], place: str) -> Any:
-    hints = _hints(kind)
-    if unknown := document.keys() - hints.keys():
-        message = f"{place.lstrip('.') or 'it'} has {min(unknown)[:40]!r}"
-        raise MisfitError(message)
-    for field in attrs.fields(kind):
-        if field.default is attrs.NOTHING and field.name not in document:
-            message = f"{place.lstrip('.') or 'it'} lacks {field.name}"
-            raise MisfitError(message)
-    return kind(**{name: _value(hints[name], value, f"{place}.{name}") for name, value in document.items()})
-
-
-@cache
-def _hints(kind: type[attrs.AttrsInstance]) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
 FORMAT = 18
 
 
@@ -140,7 +76,8 @@ def read_object(history: Folder, name: str, kind: type[T]) -> T:
 
 def _object(history: Folder, name: str, kind: type[T], document: object) -> T:
     try:
-        return object_of(kind, document)
-    except MisfitError as error:
+        found: T = read(kind, document)
+    except ConfigurationError as error:
         message = f"{history.uri}: {name} is damaged: {error}; ingest the binlogs again into another folder"
         raise HistoryError(message) from error
+    return found

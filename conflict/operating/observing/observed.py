@@ -150,7 +150,7 @@ def _table_of(name: str, rows: Sequence[Row], tables: Mapping[str, str]) -> str:
         return next(iter(tables))
     message = (
         "it holds neither what SHOW GLOBAL STATUS prints, nor rows of a table that its name tells; name it after the "
-        f"exceptions table, of which there are {', '.join(tables) or 'none'}"
+        f"exceptions table; there are {', '.join(tables) or 'none'}"
     )
     raise ConfigurationError(message)
 

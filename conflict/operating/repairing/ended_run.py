@@ -314,7 +314,7 @@ class EndedRun:
 
     @cached_property
     def _unlogged(self) -> dict[RowKey, str]:
-        """The rows of which a log does not tell all, and why."""
+        """The rows that a log does not show in full, and why."""
         return {
             (each.table, each.key): f"the data nodes of {name} went down, and changes of the row may be gone"
             if each.kind.by_crash

@@ -143,7 +143,7 @@ class _Maker:
         table = self.ended.definitions[row[0]]
         kinds = {each.type for each in table.columns if each.name.lower() == column.lower()}
         if kinds - _COMPARABLE:
-            message = f"{column} is {', '.join(kinds)}, of which none is the greatest here"
+            message = f"{column} is {', '.join(kinds)}; none is the greatest here"
             raise NotDecidedError(message)
         return self._greatest(column, row)
 

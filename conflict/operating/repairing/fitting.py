@@ -148,7 +148,7 @@ class RowAgain:
 
     def with_all(self, changes: Sequence[LostChange]) -> Reapplied | str:
         """
-        Return what applies changes again, one after the other; or why all of them together come to nothing.
+        Return what applies changes again, one after the other; or why all of them together have no effect.
 
         Raises:
             UnfitError: One of them does not fit, on top of those before it.

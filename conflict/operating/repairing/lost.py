@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conflict.operating.repairing.lost_changes import lost_changes
+from conflict.operating.repairing.reading_lost import read_lost
 from conflict.results.conflicts import ALL, Chosen
 from conflict.results.doubts import Doubt, alarms_of, warnings_of
 from conflict.results.result import Result
@@ -32,7 +32,7 @@ _BY_TABLE = ("table", "cluster", "lost", "rejected", "overwritten", "rows")
 
 
 @attrs.frozen(eq=False, repr=False)
-class LostChanges:
+class Losses:
     """
     The changes of a result that were lost. Printed, or in a notebook, they say how many, of which tables, and why.
 
@@ -120,7 +120,7 @@ class LostChanges:
         }
 
 
-def tell_lost(lost: LostChanges, top: int = _FIRST, source: str = "") -> Telling:
+def tell_lost(lost: Losses, top: int = _FIRST, source: str = "") -> Telling:
     """
     Return how many changes were lost, of which tables, and the first of them.
 
@@ -168,7 +168,7 @@ def lost_tables(result: Result, top: int, source: str) -> list[Table]:
         top: How many of them.
         source: The result, as it was given, for a command.
     """
-    lost = LostChanges(result, ALL, lost_changes(result, ALL), 0, ())
+    lost = Losses(result, ALL, read_lost(result, ALL), 0, ())
     if not len(lost.changes):
         return []
     files = short_names(str(each) for each in lost.changes["winner_file"].drop_null().unique().to_pylist())
@@ -188,12 +188,12 @@ def lost_tables(result: Result, top: int, source: str) -> list[Table]:
     return [_by_table(lost), Table("The first lost changes", headings, rows, note=note, texts=6)]
 
 
-def _by_table(lost: LostChanges) -> Table:
+def _by_table(lost: Losses) -> Table:
     headings = ("table", "made on", "lost", "rejected", "overwritten alone", "rows")
     return Table("Lost changes by table", headings, lost.by_table, texts=2)
 
 
-def not_listed(lost: LostChanges) -> Iterator[str]:
+def not_listed(lost: Losses) -> Iterator[str]:
     """Yield which changes may be lost beside those that are listed."""
     if lost.not_known:
         them = "it was" if lost.not_known == 1 else "they were"
@@ -201,7 +201,7 @@ def not_listed(lost: LostChanges) -> Iterator[str]:
     yield from lost.not_looked_for
 
 
-def _sentences(lost: LostChanges) -> Iterator[str]:
+def _sentences(lost: Losses) -> Iterator[str]:
     found = lost.changes
     updates = pc.equal(found["operation"], Operation.UPDATE_ROW.name).to_numpy()
     before, after = (np.diff(found[name].combine_chunks().offsets.to_numpy()) for name in ("before", "after"))
@@ -224,7 +224,7 @@ def _sentences(lost: LostChanges) -> Iterator[str]:
     )
 
 
-def _first(lost: LostChanges, top: int) -> Listing:
+def _first(lost: Losses, top: int) -> Listing:
     """Return the first of the changes."""
     files = short_names(str(each) for each in lost.changes["winner_file"].drop_null().unique().to_pylist())
     entries = []

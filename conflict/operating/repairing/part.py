@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 from conflict.config.text_file import read_text
 from conflict.errors import ConfigurationError
-from conflict.operating.repairing.advice import outcome_table
 from conflict.operating.repairing.plan_files import PLAN, REVIEW, STATEMENTS
+from conflict.operating.repairing.running_a_plan import outcome_table
 from conflict.telling.part import Part
 from conflict.telling.shown_text import counted, one_line
 from conflict.telling.value import Entry, Listing, Table, Telling

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from conflict.engine.ledger.layout import OUTCOMES, ROW_KEY
 from conflict.history.grid.schemas import PLACE
-from conflict.operating.repairing.advice import judged_table, lost_again, outcome_table, races, steps
 from conflict.operating.repairing.ended_run import EndedRun
 from conflict.operating.repairing.planning import EQUAL, REAPPLY, Planned, ReviewedRow, Wanted
+from conflict.operating.repairing.running_a_plan import judged_table, lost_again, outcome_table, races, steps
 from conflict.operating.repairing.script import Numbered, Script
 from conflict.results.doubts import Doubt, alarms_of, doubts_from_the_middle, warnings_of
 from conflict.results.result import Result

@@ -135,7 +135,7 @@ def _last_that_fit(
 
 def _together(one: RowAgain, changes: Sequence[LostChange], refused: Container[Origin]) -> Reapplied | str:
     """
-    Return what applies changes again, or why they come to nothing.
+    Return what applies changes again, or why they have no effect.
 
     Raises:
         UnfitError: One of them does not fit, or may not be applied again.

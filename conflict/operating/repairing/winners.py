@@ -13,8 +13,8 @@ from typing import Any
 import attrs
 
 from conflict.config.arguments import RepairRules
-from conflict.config.structure import NAME, SWITCH, TABLE, TABLES, TEXT, ValueKind, check_entries
 from conflict.config.text_file import located, parsed_toml, read_text
+from conflict.documents import Name, Text, read
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import did_you_mean
 
@@ -100,7 +100,21 @@ def _rules(given: RepairRules) -> Iterable[Rule]:
         yield Rule(table, wins)
 
 
-_RULE: Mapping[str, ValueKind] = {"table": NAME, "wins": TEXT, "when": TABLE, "deletes": SWITCH}
+@attrs.frozen
+class _RuleTable:
+    """A table ``[[rule]]``."""
+
+    table: Name
+    wins: Text
+    when: dict[str, Any] = attrs.field(factory=dict)
+    deletes: bool = False
+
+
+@attrs.frozen
+class _RulesFile:
+    """A file of rules."""
+
+    rule: tuple[_RuleTable, ...]
 
 
 def _rules_of_file(path: Path) -> list[Rule]:
@@ -111,12 +125,5 @@ def _rules_of_file(path: Path) -> list[Rule]:
         ConfigurationError: It is missing, or something in it is wrong.
     """
     with located(path):
-        document = parsed_toml(read_text(path))
-        check_entries("the file", document, {"rule": ValueKind("tables [[rule]]", TABLES.accepts)}, ["rule"])
-        return [_rule_of_entry(number, each) for number, each in enumerate(document["rule"], start=1)]
-
-
-def _rule_of_entry(number: int, entry: Mapping[str, Any]) -> Rule:
-    check_entries(f"rule {number}", entry, _RULE, ["table", "wins"])
-    when = {column: str(value) for column, value in entry.get("when", {}).items()}
-    return Rule(entry["table"], entry["wins"], when, entry.get("deletes", False))
+        rules = read(_RulesFile, parsed_toml(read_text(path))).rule
+    return [Rule(each.table, each.wins, {k: str(v) for k, v in each.when.items()}, each.deletes) for each in rules]

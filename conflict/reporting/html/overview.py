@@ -11,7 +11,7 @@ from conflict.telling.value import Table
 
 
 def overview(parts: Sequence[Part]) -> Table | None:
-    """Return a row for each function; None if one result alone tells of functions: it has tables of its own."""
+    """Return a row for each function; None if only one result has functions: it has tables of its own."""
     told = [part for part in parts if part.by_function]
     if len(told) < 2:
         return None

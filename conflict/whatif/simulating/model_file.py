@@ -1,9 +1,5 @@
 """
-The file that describes a simulation. docs/model.md describes its entries.
-
-The text of a file that describes a simulation, from its document.
-
-Workloads to begin with. A file that names one lays its own entries over it.
+The file that describes a simulation: read, written, and laid over a preset; docs/model.md describes its entries.
 """
 
 from __future__ import annotations
@@ -11,9 +7,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from conflict.config.text_file import located, parsed_toml, read_text
+from conflict.documents import Must
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import typed_function
 from conflict.rules.replication_table import Role
@@ -29,7 +26,7 @@ from conflict.whatif.simulating.configuration import (
     refuse_unconnected,
 )
 from conflict.whatif.simulating.kernels.world import Stamp
-from conflict.whatif.simulating.toml_entries import MILLISECOND, SECOND, TomlEntries, is_time
+from conflict.whatif.simulating.toml_entries import LONGEST, MILLISECOND, SECOND, TomlEntries
 from conflict.whatif.simulating.workload_file import workload_of
 from ndb_formats.errors import did_you_mean
 from ndb_formats.rules.update_format import effective_format, parse_binlog_type
@@ -278,13 +275,13 @@ def _tables(top: TomlEntries, names: Sequence[str]) -> tuple[ModelTable, ...]:
     """Return the tables; what a table does not say, the top of the file says for all."""
     general = {name: top.value(name) for name in ("function", "primary", "binlog_type", "x", "recordcount", "columns")}
     general = {name: value for name, value in general.items() if value is not None}
-    given = top.value("tables", [{"name": "usertable"}])
-    if not isinstance(given, list) or not all(isinstance(each, Mapping) for each in given) or not given:
-        top.refuse("tables", "one [[tables]] per table")
+    given = top.value(
+        "tables", [{"name": "usertable"}], Annotated[list[dict[str, Any]], Must("one [[tables]] per table", bool)]
+    )
     tables = tuple(_table(TomlEntries(f"tables.{each.get('name', '?')}", {**general, **each}), names) for each in given)
     known = [table.name for table in tables]
     if len(set(known)) < len(known) or not all(name.isidentifier() and len(name) <= 64 for name in known):
-        top.refuse("tables", "each table a name of its own, of up to 64 letters, digits and underscores")
+        top.refuse("tables", "tables that each have a name of their own, of up to 64 letters, digits and underscores")
     return tables
 
 
@@ -293,14 +290,14 @@ def _table(words: TomlEntries, names: Sequence[str]) -> ModelTable:
     by_column = any("(x)" in text.replace(" ", "") for text in functions.values())
     binlog_type = parse_binlog_type(words.value("binlog_type", 7))
     if not effective_format(binlog_type).logged:
-        words.refuse("binlog_type", "one under which changes are logged; these reach no other cluster")
+        words.refuse("binlog_type", "one under which changes are logged, else they reach no other cluster")
     table = ModelTable(
-        words.text("name", "usertable"),
+        words.value("name", "usertable", str),
         words.whole("recordcount", 1000, high=50_000_000),
         words.whole("columns", 4, low=1, high=MOST_COLUMNS),
         functions,
         binlog_type,
-        STAMPS[words.text("x", "clock" if by_column else "none", tuple(STAMPS))],
+        STAMPS[words.word("x", "clock" if by_column else "none", tuple(STAMPS))],
         words.whole("row_bytes", 80),
     )
     words.finish()
@@ -309,16 +306,13 @@ def _table(words: TomlEntries, names: Sequence[str]) -> ModelTable:
 
 def _functions(words: TomlEntries, names: Sequence[str]) -> dict[str, str]:
     """Return the function of a table by cluster: one text for both, or for the primary; or a table by cluster."""
-    given, primary = words.value("function"), words.text("primary", names[0], names)
+    given, primary = words.value("function", None, str | dict[str, str]), words.word("primary", names[0], names)
     if given is None:
         return {}
-    if isinstance(given, Mapping):
-        unknown = given.keys() - set(names)
-        if unknown or not all(isinstance(text, str) for text in given.values()):
+    if isinstance(given, dict):
+        if given.keys() - set(names):
             words.refuse("function", f"a function per cluster: {', '.join(names)}")
-        return dict(given)
-    if not isinstance(given, str):
-        words.refuse("function", "a conflict function, as in NDB$EPOCH()")
+        return given
     spec = typed_function(given).spec
     return dict.fromkeys([primary] if spec.on_primary_alone else names, given)
 
@@ -332,33 +326,34 @@ def _site(
         name,
         words.whole("server_id", number, low=1, high=2**32 - 1),
         workload_of(work, tables),
-        Role(words.text("role", usual, tuple(Role))),
+        words.value("role", usual, Role),
         _link(words.table("link")),
         _applier(words.table("applier")),
         words.time("epoch_ms", 100, low=1),
         words.time("checkpoint_ms", 2000, low=1),
         words.time("clock_skew_ms", 0, low=-(10.0**9)),
-        _sources(words),
+        words.value("replicates_from", None, Annotated[tuple[str, ...], Must("a list of names of clusters")]),
     )
     if site.checkpoint < site.epoch:
-        words.refuse("checkpoint_ms", "at least epoch_ms")
+        words.refuse("checkpoint_ms", "at least epoch_ms", site.checkpoint / MILLISECOND)
     words.finish()
     return site
 
 
-def _sources(words: TomlEntries) -> tuple[str, ...] | None:
-    """Return the clusters that a cluster replicates from; None if that is not said."""
-    given = words.value("replicates_from")
-    if given is not None and not (isinstance(given, list) and all(isinstance(name, str) for name in given)):
-        words.refuse("replicates_from", "a list of names of clusters")
-    return None if given is None else tuple(given)
+_Moment = Annotated[
+    list[float],
+    Must(
+        "[second, milliseconds]",
+        lambda each: len(each) == 2 and 0 <= each[0] <= LONGEST / SECOND and 0 <= each[1] <= LONGEST / MILLISECOND,
+    ),
+]
 
 
 def _link(words: TomlEntries) -> Link:
-    kind = words.text("latency", "trace" if "trace_ms" in words else "constant", _LATENCIES)
-    given = words.value("trace_ms", [])
-    if not isinstance(given, list) or not all(map(_is_moment, given)) or (kind == "trace") != bool(given):
-        words.refuse("trace_ms", "a list of [second, milliseconds] for a latency that is a trace, and for no other")
+    kind = words.word("latency", "trace" if "trace_ms" in words else "constant", _LATENCIES)
+    given = words.value("trace_ms", [], list[_Moment])
+    if (kind == "trace") != bool(given):
+        words.refuse("trace_ms", "a list of [second, milliseconds] for a latency that is a trace, and for no other", [])
     trace = tuple(sorted((round(moment * SECOND), round(each * MILLISECOND)) for moment, each in given))
     spread = words.time("spread") if kind == "normal" else words.number("spread", high=MOST_SPREAD)
     link = Link(
@@ -368,11 +363,6 @@ def _link(words: TomlEntries) -> Link:
     )
     words.finish()
     return link
-
-
-def _is_moment(given: object) -> bool:
-    """Return whether an entry of a trace is [second, milliseconds]."""
-    return isinstance(given, list) and len(given) == 2 and is_time(given[0], SECOND) and is_time(given[1], MILLISECOND)
 
 
 def _applier(words: TomlEntries) -> ApplierSettings:

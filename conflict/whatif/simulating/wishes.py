@@ -55,7 +55,7 @@ def learnt_workload(
     seconds: float,
 ) -> dict[str, Any]:
     """
-    Return what the users of a cluster wanted: how often, how much at a time, of which tables and rows.
+    Return what the users of a cluster wanted: how often, how much at a time, in which tables and rows.
 
     Args:
         epochs: Its binlog.

@@ -4,13 +4,14 @@ The workload of a file that describes a simulation, in YCSB's words where it has
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Any, Literal
 
+from conflict.documents import Must, read, whole
 from conflict.whatif.simulating.configuration import ModelTable
 from conflict.whatif.simulating.kernels.world import Wish
 from conflict.whatif.simulating.key_choice import KeyChoice, Weighted, key_choice
-from conflict.whatif.simulating.toml_entries import SECOND, TomlEntries, is_number
+from conflict.whatif.simulating.toml_entries import NOT_ALL_0, SECOND, Number, Rate, TomlEntries, Weights
 from conflict.whatif.simulating.workload import InsertKeys, Listed, Mix, Pairs, Shapes, Workload
 
 # Words for the wishes of a transaction that is listed, and the proportions of those that are not.
@@ -23,6 +24,8 @@ _PROPORTIONS = {
     "deleteproportion": Wish.DELETE,
     "upsertproportion": Wish.PUT,
 }
+_OfRows = Annotated[list[Number], Must("a list of weights, one per row, which are not all 0", any)]
+_PER_SLOT = "a list with a number per slot"
 _DISTRIBUTION = ("zipfianconstant", "hotspotdatafraction", "hotspotopnfraction")
 _OWN_WORDS = {"zipfianconstant": "constant", "hotspotdatafraction": "data", "hotspotopnfraction": "operations"}
 
@@ -39,14 +42,12 @@ def workload_of(words: TomlEntries, tables: Sequence[ModelTable]) -> Workload:
         ConfigurationError: An entry is wrong or not known.
     """
     numbers = {table.name: number for number, table in enumerate(tables)}
-    columns = words.value("columnsperupdate", 1)
-    if columns != "all":
-        columns = words.whole("columnsperupdate", 1, low=1)
+    columns = words.value("columnsperupdate", 1, Literal["all"] | Annotated[int, whole(1, 2**31 - 1)])
     found = Workload(
         rates=_rates(words),
         shapes=_shapes(words, numbers),
         slot=words.time("slot_seconds", 1, SECOND, low=0.001),
-        by_epochs=words.text("slots", "users", ("users", "epochs")) == "epochs",
+        by_epochs=words.word("slots", "users", ("users", "epochs")) == "epochs",
         keys=_keys(words, numbers),
         columns=0 if columns == "all" else columns,
         column_sets=_column_sets(words, tables),
@@ -54,7 +55,7 @@ def workload_of(words: TomlEntries, tables: Sequence[ModelTable]) -> Workload:
         inserts=_inserts(words, numbers),
         operations=words.whole("operationcount", 0, high=2**53),
         think=words.time("think_ms"),
-        checks=words.switch("check_reads"),
+        checks=words.value("check_reads", default=False, kind=bool),
         retries=words.whole("retries"),
         retry_delay=words.time("retry_delay_ms"),
     )
@@ -70,41 +71,36 @@ def _shapes(words: TomlEntries, numbers: Mapping[str, int]) -> Shapes:
 
 def _inserts(words: TomlEntries, numbers: Mapping[str, int]) -> dict[int, InsertKeys]:
     """Return which keys inserts have: one word for all tables, or a word per table."""
-    given, known = words.value("insertkeys", InsertKeys.OWN.value), tuple(InsertKeys)
-    if not isinstance(given, Mapping):
-        return dict.fromkeys(numbers.values(), InsertKeys(words.text("insertkeys", InsertKeys.OWN.value, known)))
-    each = words.table("insertkeys")
-    _refuse_unknown(words, "insertkeys", given, numbers)
-    return {numbers[name]: InsertKeys(each.text(name, InsertKeys.OWN.value, known)) for name in given}
+    given = words.value("insertkeys", InsertKeys.OWN, InsertKeys | dict[str, InsertKeys])
+    if not isinstance(given, dict):
+        return dict.fromkeys(numbers.values(), given)
+    _refuse_unknown(words, "insertkeys", numbers)
+    return {numbers[name]: keys for name, keys in given.items()}
 
 
 def _rates(words: TomlEntries) -> tuple[float, ...]:
-    given = words.value("transactions_per_second", 100)
-    rates = given if isinstance(given, list) else [given]
-    if not rates or not all(is_number(each, high=10**9) for each in rates):
-        words.refuse("transactions_per_second", "a number, or a list with a number per slot")
-    return tuple(float(each) for each in rates)
+    given = words.value("transactions_per_second", 100, Rate | Annotated[list[Rate], Must(_PER_SLOT, bool)])
+    return tuple(map(float, given if isinstance(given, list) else [given]))
 
 
 def _mix(words: TomlEntries, numbers: Mapping[str, int]) -> Mix:
     proportions = {wish: words.number(name, high=1) for name, wish in _PROPORTIONS.items()}
     if not any(proportions.values()):
         proportions = {Wish.UPDATE: 1.0}
-    given = words.weights("tables")
-    _refuse_unknown(words, "tables", given, numbers)
+    given = words.value("tables", {}, Weights)
+    _refuse_unknown(words, "tables", numbers)
     tables = {numbers[name]: weight for name, weight in given.items()} or dict.fromkeys(numbers.values(), 1.0)
     return Mix(proportions, _sizes(words), tables, words.whole("tablespertransaction", 1, low=1, high=MOST_ROWS))
 
 
 def _sizes(words: TomlEntries) -> dict[int, float]:
     """Return the weight of each number of rows per transaction: one number, or a table of weights."""
-    given = words.value("rowspertransaction", 1)
-    if isinstance(given, Mapping):
-        weights = words.weights("rowspertransaction")
-        if not weights or not all(size.isdecimal() and 0 < int(size) <= MOST_ROWS for size in weights):
-            words.refuse("rowspertransaction", f"a number of rows, or weights of numbers of rows, up to {MOST_ROWS:,}")
-        return {int(size): weight for size, weight in weights.items()}
-    return {words.whole("rowspertransaction", 1, low=1, high=MOST_ROWS): 1.0}
+    given = words.value("rowspertransaction", 1, Annotated[int, whole(1, MOST_ROWS)] | dict[str, Number])
+    if not isinstance(given, dict):
+        return {given: 1.0}
+    if not any(given.values()) or not all(size.isdecimal() and 0 < int(size) <= MOST_ROWS for size in given):
+        words.refuse("rowspertransaction", f"a number of rows, or weights of numbers of rows, up to {MOST_ROWS:,}")
+    return {int(size): weight for size, weight in given.items()}
 
 
 def _pairs(words: TomlEntries, numbers: Mapping[str, int]) -> Pairs:
@@ -116,7 +112,7 @@ def _pairs(words: TomlEntries, numbers: Mapping[str, int]) -> Pairs:
     except (TypeError, ValueError, KeyError):
         words.refuse("wishes", f"a list of [wish, table, weight]; wishes are {', '.join(WISHES)}")
     if not sum(weights):
-        words.refuse("wishes", "weights of which one is not 0")
+        words.refuse("wishes", NOT_ALL_0)
     return Pairs(pairs, weights, _sizes(words), words.number("sametable", 0, high=1))
 
 
@@ -131,29 +127,25 @@ def _listed(words: TomlEntries, numbers: Mapping[str, int]) -> Listed:
     except (TypeError, ValueError, KeyError):
         words.refuse("transactions", f"a list of [weight, [[wish, table], ...]]; wishes are {', '.join(WISHES)}")
     if not sum(weights) or not all(shapes):
-        words.refuse("transactions", "weights of which one is not 0, and a wish in each")
+        words.refuse("transactions", f"{NOT_ALL_0}, and a wish in each")
     return Listed(tuple(shapes), tuple(weights))
 
 
 def _keys(words: TomlEntries, numbers: Mapping[str, int]) -> dict[int, KeyChoice]:
     """Return how rows are chosen: by weights where a table has some, else by the distribution."""
     parameters = {_OWN_WORDS[name]: words.number(name, low=0) for name in _DISTRIBUTION if name in words}
-    common = key_choice(words.text("requestdistribution", "uniform"), **parameters)
+    common = key_choice(words.value("requestdistribution", "uniform", str), **parameters)
     found: dict[int, KeyChoice] = dict.fromkeys(numbers.values(), common)
-    weights = words.table("keyweights")
-    _refuse_unknown(words, "keyweights", weights.given, numbers)
-    for name in weights.given:
-        each = weights.value(name)
-        if not isinstance(each, list) or not all(map(is_number, each)) or not sum(each):
-            weights.refuse(name, "a list of weights, one per row")
-        found[numbers[name]] = Weighted(tuple(float(weight) for weight in each))
+    given = words.value("keyweights", {}, dict[str, _OfRows])
+    _refuse_unknown(words, "keyweights", numbers)
+    found |= {numbers[name]: Weighted(tuple(map(float, weights))) for name, weights in given.items()}
     return found
 
 
 def _column_sets(words: TomlEntries, tables: Sequence[ModelTable]) -> dict[int, tuple[tuple[int, float], ...]]:
     """Return which columns updates of a table set, by table: [[[column numbers], weight], ...]."""
     given = words.table("columnsets")
-    _refuse_unknown(words, "columnsets", given.given, {table.name: 0 for table in tables})
+    _refuse_unknown(words, "columnsets", [table.name for table in tables])
     found = {}
     for number, table in enumerate(tables):
         if table.name not in given:
@@ -164,8 +156,8 @@ def _column_sets(words: TomlEntries, tables: Sequence[ModelTable]) -> dict[int, 
             )
         except (TypeError, ValueError):
             given.refuse(table.name, f"a list of [[numbers of columns, from 1 to {table.columns}], weight]")
-        if not sum(weight for _, weight in found[number]):
-            given.refuse(table.name, "weights of which one is not 0")
+        if not any(weight for _, weight in found[number]):
+            given.refuse(table.name, NOT_ALL_0)
     return found
 
 
@@ -178,11 +170,10 @@ def _mask(columns: Sequence[int], known: int) -> int:
 
 def _weight(given: object) -> float:
     """Return a weight; ValueError for what is none."""
-    if not is_number(given):
-        raise ValueError
-    return float(given)
+    return float(read(Number, given))
 
 
-def _refuse_unknown(words: TomlEntries, name: str, given: Mapping[str, Any], numbers: Mapping[str, int]) -> None:
-    if given.keys() - numbers.keys():
-        words.refuse(name, f"an entry per table: {', '.join(numbers)}")
+def _refuse_unknown(words: TomlEntries, name: str, known: Collection[str]) -> None:
+    given = words.given.get(name)
+    if isinstance(given, dict) and given.keys() - set(known):
+        words.refuse(name, f"a table with an entry per table: {', '.join(known)}")

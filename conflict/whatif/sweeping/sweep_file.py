@@ -1,23 +1,23 @@
 """
-The file that describes a sweep. docs/sweep.md describes its entries.
-
-The axes of a grid, and what each does to the document of a model. docs/sweep.md lists them.
+The file that describes a sweep, and what each axis of its grid does to the document of a model (docs/sweep.md).
 """
 
 from __future__ import annotations
 
 import copy
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import attrs
 
 from conflict.config.text_file import located, parsed_toml, read_text, refuse_address
+from conflict.documents import Must, read, whole
 from conflict.errors import ConfigurationError
 from conflict.whatif.simulating.model_file import parse_model, with_preset
-from conflict.whatif.simulating.toml_entries import TomlEntries, is_number
+from conflict.whatif.simulating.toml_entries import Number
 
 Document = dict[str, Any]
 
@@ -120,10 +120,8 @@ def _rate(document: Document, value: Any) -> None:
 
 
 def _outage(document: Document, value: Any) -> None:
-    seconds = document.get("seconds", 60)
-    if not is_number(seconds) or not is_number(value):
-        message = f"[grid] outage_seconds is {value!r} in a model of {seconds!r} seconds; give numbers, from 0 on"
-        raise ConfigurationError(message)
+    seconds = read(Number, document.get("seconds", 60), "seconds")
+    value = read(Number, value, "outage_seconds")
     for cluster in _clusters(document):
         _table(cluster, "link")["outages"] = [[seconds / 2, seconds / 2 + value]] if value else []
 
@@ -179,6 +177,19 @@ class Sweep:
         return int(self.model.get("seed", 1))
 
 
+def _differ(values: list[Any]) -> bool:
+    return bool(values) and all(values.count(each) == 1 for each in values)
+
+
+@attrs.frozen
+class _File:
+    """A file that describes a sweep."""
+
+    grid: dict[str, Annotated[list[Any], Must("a list of different values", _differ)]] = attrs.field(factory=dict)
+    seeds: Annotated[int, whole(1, 2**31 - 1)] = 1
+    model: Any = None
+
+
 def load_sweep(path: Path, model_file: Path | None = None) -> Sweep:
     """
     Read a file that describes a sweep; every point of it is a model that can be simulated.
@@ -192,17 +203,13 @@ def load_sweep(path: Path, model_file: Path | None = None) -> Sweep:
     """
     text = read_text(path)
     with located(path):
-        words = TomlEntries("", parsed_toml(text))
-        seeds = words.whole("seeds", 1, low=1)
-        axes = _axes(words.table("grid"), seeds)
-        given = words.value("model") if model_file is None else str(model_file.absolute())
-        model = _model(given, path)
-        words.value("model")  # known, also where the option takes its place
-        words.finish()
-        sweep = Sweep(model, axes, seeds)
+        file: _File = read(_File, parsed_toml(text))
+        axes = _axes(file)
+        given = file.model if model_file is None else str(model_file.absolute())
+        sweep = Sweep(_model(given, path), axes, file.seeds)
         for point in sweep.points():
             try:
-                parse_model(document_at(model, point))
+                parse_model(document_at(sweep.model, point))
             except ConfigurationError as error:
                 where = ", ".join(f"{name} {value}" for name, value in point.items())
                 message = f"at {where}: {_model_name(given)}{error}"
@@ -210,23 +217,18 @@ def load_sweep(path: Path, model_file: Path | None = None) -> Sweep:
     return sweep
 
 
-def _axes(words: TomlEntries, seeds: int) -> dict[str, tuple[Any, ...]]:
-    axes: dict[str, tuple[Any, ...]] = {}
-    points = 1
-    if "seed" in words:
-        words.refuse("seed", "no seeds as an axis, but their number as seeds, above [grid]")
-    for name, values in words.given.items():
-        if not isinstance(values, list) or not values or any(values.count(each) > 1 for each in values):
-            words.refuse(name, "a list of different values")
-        axes[name] = tuple(values)
-        points *= len(values)
-    if not axes:
+def _axes(file: _File) -> dict[str, tuple[Any, ...]]:
+    if "seed" in file.grid:
+        message = "grid.seed is an axis; give the number of seeds as seeds, above [grid]"
+        raise ConfigurationError(message)
+    if not file.grid:
         message = "[grid] has no axes; name some, each with a list of values"
         raise ConfigurationError(message)
-    if points * seeds > _MOST_RUNS:
-        message = f"[grid] makes {points * seeds:,} runs, {seeds:,} at each point; at most {_MOST_RUNS:,} are possible"
+    runs = math.prod(map(len, file.grid.values())) * file.seeds
+    if runs > _MOST_RUNS:
+        message = f"[grid] makes {runs:,} runs, {file.seeds:,} at each point; at most {_MOST_RUNS:,} are possible"
         raise ConfigurationError(message)
-    return axes
+    return {name: tuple(values) for name, values in file.grid.items()}
 
 
 def _model_name(given: Any) -> str:

@@ -2,7 +2,7 @@
 The headers of the events of a file, and their checksums; which events say something besides rows.
 
 The size in a header says where the next one is, so only one cache line per event is read. A checksum is computed right
-after the header was read, so that the event comes to the cache once.
+after the header was read, so that the event enters the cache once.
 """
 
 from __future__ import annotations

@@ -226,7 +226,7 @@ def slice_offsets(lengths, rows, offsets, targets):
 @kernel
 def copy_rows(data, chosen, starts, lengths, targets, out):
     """
-    Copy the slices of rows, in the order of the rows, so that every byte comes to the cache once.
+    Copy the slices of rows, in the order of the rows, so that every byte enters the cache once.
 
     Args:
         data: Their bytes. Shape (bytes,), uint8.

@@ -10,7 +10,7 @@ import conflict
 from conflict.checking.check import check_configuration
 from conflict.checking.findings import Code
 from conflict.config.arguments import DeploymentPolicy
-from conflict.config.run_file import RunFile
+from conflict.config.run_file import GivenSchedule, RunFile
 from conflict.judge.case import ConflictCase, RecordingKind, find_recordings
 from conflict.rules.stops import ServerStop
 from tests.corpora import RECORDINGS, SHARED
@@ -46,7 +46,9 @@ def pattern(stop: ServerStop) -> re.Pattern[str]:
 def judge(path: Path) -> int:
     """Compare the words for each stop of a recording; return how many there were."""
     configuration = ConflictCase.load(path).configuration()
-    result = conflict.resolve(RunFile(path / "run.toml", configuration, {}, ()), engine="reference", policy="needs")
+    result = conflict.resolve(
+        RunFile(path / "run.toml", configuration, GivenSchedule(), ()), engine="reference", policy="needs"
+    )
     report = check_configuration(configuration, DeploymentPolicy.NEEDS)
     for cluster, each in result.run["stops"].items():
         (stop,) = [kind for kind in ServerStop if kind.error == each["error"] and pattern(kind).match(each["message"])]

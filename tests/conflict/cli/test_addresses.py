@@ -116,7 +116,7 @@ def test_in_a_run_file(empty_folder: Path):
     file.write_text(text)
     code, said = invoke("check", file)
     assert code == ExitCode.REFUSED
-    assert "clusters.A.binlogs is dbfs:/" in said
+    assert "clusters.A.binlogs#1: the path is dbfs:/" in said
     assert "give what Databricks mounts, as /dbfs/..." in said
 
 

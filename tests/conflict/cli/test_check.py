@@ -166,5 +166,5 @@ def test_the_function_for_python() -> None:
         ("NDB-E004", "london", "shop.notes"),
         ("NDB-E004", "paris", "shop.notes"),
     }
-    with pytest.raises(ConfigurationError, match="is a run file, which has entries for"):
+    with pytest.raises(ConfigurationError, match="is a run file; put the other arguments into it"):
         conflict.check(EXAMPLE / "run.toml", primary="london")

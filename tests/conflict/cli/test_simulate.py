@@ -83,7 +83,7 @@ def test_a_file_that_is_wrong_is_refused(model: Path) -> None:
     code, output = invoke("simulate", model)
     assert code == ExitCode.REFUSED
     assert "model.toml" in output
-    assert "seconds is 'long'; give a number" in output
+    assert "seconds is 'long'; it must be a number" in output
 
 
 def test_a_workload_learnt_from_binlogs_is_simulated(tmp_path: Path) -> None:

@@ -90,7 +90,9 @@ class TestReading:
         assert (first.options.ndb_log_update_as_write, first.transaction_ids) == (False, True)
         assert (second.options.ndb_log_update_as_write, second.transaction_ids) == (True, None)
         text = text.replace('transaction_id = "ON"', 'transaction_id = "MAYBE"')
-        assert "ndb_log_transaction_id of [clusters.A] is 'MAYBE'; it must be ON or OFF" in refusal(folder, HEAD + text)
+        assert "clusters.A.ndb_log_transaction_id: it is 'MAYBE'; it can be ON or OFF, 1 or 0" in refusal(
+            folder, HEAD + text
+        )
 
     def test_several_patterns_keep_their_order(self, folder: Path):
         """Also absolute ones."""
@@ -197,7 +199,7 @@ class TestRefusals:
             ({"A": "[]", "B": "[]"}, "no cluster replicates from another one; give replicates_from"),
             (
                 {"A": '"B"', "B": "[]"},
-                "replicates_from of [clusters.A] is 'B'; it must be a list of clusters, like [\"A\"]",
+                "clusters.A.replicates_from is 'B'; it must be a list of clusters, like [\"A\"]",
             ),
         ],
     )
@@ -207,14 +209,12 @@ class TestRefusals:
 
     def test_the_schema_is_a_file(self, folder: Path):
         """Given as a text."""
-        assert refusal(folder, "schema = 7\n" + CLUSTERS) == (
-            "run.toml: schema of the run file is 7; it must be a text that is not empty"
-        )
+        assert refusal(folder, "schema = 7\n" + CLUSTERS) == ("run.toml: schema is 7; it must be a file name")
 
     def test_schema_at_is_start_or_end(self, folder: Path):
         """No other time has a name."""
         message = refusal(folder, 'schema_at = "middle"\n' + HEAD + CLUSTERS)
-        assert message == "run.toml: schema_at of the run file is 'middle'; it must be one of start, end"
+        assert message == "run.toml: schema_at is 'middle'; it must be one of start, end"
 
     def test_a_missing_schema_file_is_refused(self, folder: Path):
         """The message names it, not the run file."""
@@ -236,29 +236,29 @@ class TestRefusals:
             (
                 "server_id = 2",
                 'server_id = "2"',
-                "server_id of [clusters.B] is '2'; it must be a whole number from 0 to 4294967295",
+                "clusters.B.server_id is '2'; it must be a whole number from 0 to 4294967295",
             ),
             (
                 "server_id = 1",
                 "",
-                f"server_id of [clusters.A] is missing; {ID}",
+                f"clusters.A.server_id is missing; {ID}",
             ),
             (
                 'binlogs = ["b.000001"]',
                 "",
-                "binlogs of [clusters.B] is missing; it must be a list of file names or patterns",
+                "clusters.B.binlogs is missing; it must be a list of file names or patterns",
             ),
             ('"b.000001"', '"c.*"', "no file matches c.*, binlogs of cluster B"),
             (
                 "SECONDARY",
                 "REPLICA",
-                "role of [clusters.B] is 'REPLICA'; it must be one of NONE, PRIMARY, SECONDARY, PASS",
+                "clusters.B.role is 'REPLICA'; it must be one of NONE, PRIMARY, SECONDARY, PASS",
             ),
             (
                 "role =",
                 "rolle =",
                 (
-                    "[clusters.B] has unknown entries rolle (did you mean role?); known are "
+                    "clusters.B has unknown entries rolle (did you mean role?); known are "
                     "binlogs, config_ini, ignore_server_ids, "
                     "ndb_log_transaction_id, ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, "
                     "ndb_replication, replica_status, replica_type_conversions, replicate_do_db, replicate_do_table, "
@@ -271,7 +271,7 @@ class TestRefusals:
                 "[clusters.A]",
                 "[cluster]\n[clusters.A]",
                 (
-                    "the run file has unknown entries cluster (did you mean clusters?); known are "
+                    "it has unknown entries cluster (did you mean clusters?); known are "
                     "charset, clusters, conflict_function, database, inexact_keys, ndb_replication, schedule, schema, "
                     "schema_at, start"
                 ),
@@ -307,37 +307,37 @@ class TestRefusals:
         """One file name."""
         message = refusal(folder, f"ndb_replication = {given}\n" + HEAD + CLUSTERS)
         rule = "it must be tables [[ndb_replication]], or a file name"
-        assert message == f"run.toml: ndb_replication of the run file is {given}; {rule}"
+        assert message == f"run.toml: ndb_replication is {given}; {rule}"
 
     @pytest.mark.parametrize(
         ("schedule", "complaint"),
         [
             (
                 "[schedule]\nstep = 1",
-                "[schedule] has unknown entries step (did you mean steps?); known are applied, role, steps, stopped",
+                "schedule has unknown entries step (did you mean steps?); known are applied, role, steps, stopped",
             ),
             (
                 '[[schedule.applied]]\napplier = "C"\nepoch = 1\nafter_epoch = 2',
-                "applier of [[schedule.applied]] is 'C'; it must be one of A, B",
+                "schedule.applied#1.applier: the run file has no cluster C; it has A and B",
             ),
             (
                 '[[schedule.applied]]\napplier = "A"\nafter_epoch = 2',
-                "epoch of [[schedule.applied]] is missing; it must be a whole number from 0 to 18446744073709551615",
+                "schedule.applied#1.epoch is missing; it must be a whole number from 0 to 18446744073709551615",
             ),
             (
                 '[[schedule.stopped]]\napplier = "A"',
-                f"after_epoch of [[schedule.stopped]] is missing; {NUMBER}",
+                f"schedule.stopped#1.after_epoch is missing; {NUMBER}",
             ),
             (
                 '[[schedule.stopped]]\napplier = "A"\nepoch = 1\nafter_epoch = 1',
                 (
-                    "[[schedule.stopped]] has unknown entries epoch (did you mean after_epoch?); known are "
+                    "schedule.stopped#1 has unknown entries epoch (did you mean after_epoch?); known are "
                     "after_epoch, applier"
                 ),
             ),
             (
                 '[[schedule.role]]\napplier = "A"\nafter_epoch = 1\nrole = "MAIN"',
-                "role of [[schedule.role]] is 'MAIN'; it must be one of NONE, PRIMARY, SECONDARY, PASS",
+                "schedule.role#1.role is 'MAIN'; it must be one of NONE, PRIMARY, SECONDARY, PASS",
             ),
         ],
     )
@@ -499,11 +499,11 @@ def test_files_of_several_sql_nodes(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("server_ids = []", "server_ids of [clusters.A] is []; it must be a list of different server ids, like [1, 3]"),
-        ("server_ids = [1, 1]", "server_ids of [clusters.A] is [1, 1]; it must be a list of different server ids"),
+        ("server_ids = []", "clusters.A.server_ids is []; it must be a list of different server ids, like [1, 3]"),
+        ("server_ids = [1, 1]", "clusters.A.server_ids is [1, 1]; it must be a list of different server ids"),
         (
             "server_id = 1\nserver_ids = [1]",
-            "server_id and server_ids of [clusters.A] are both given; give one of them",
+            "clusters.A.server_id and clusters.A.server_ids are both given; give one of them",
         ),
         ("server_ids = [1, 2]", "clusters A and B have server_id 2; it tells them apart in their binlogs"),
     ],

@@ -37,4 +37,4 @@ def test_max_replicated_epoch(seed: int, steps: int) -> None:
     planned = plan_applies(history.clusters)
     for number, cluster in enumerate(history.clusters):
         before = planned.max_replicated_epoch[planned.applier == number].tolist()
-        assert [back for _, back in facts.came_back(cluster.name)][:-1] == before[1:]
+        assert [back for _, back in facts.came_back[cluster.name]][:-1] == before[1:]

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from conflict.engine.ledger.layout import OUTCOMES
+from conflict.explaining.carried_out import StoryRows
 from conflict.explaining.drafts import StoryFacts, drafts_of
 from conflict.explaining.events import EventKind, StoryEvent
-from conflict.explaining.outcomes import Applied, DecidedOperation
-from conflict.explaining.replaying import ReplayedStory
+from conflict.explaining.outcomes import Applied, RecordedOutcome
 from conflict.explaining.row_changes import ChangeInLog, RowLog
 from conflict.explaining.short_story import answer_of, parting_of
 from conflict.explaining.story import StoryEnd
-from conflict.explaining.telling import StorySoFar, tell
+from conflict.explaining.story_so_far import StorySoFar, tell
 from conflict.explaining.transactions_in_conflict import ConflictEpoch, trees_of
 from conflict.history.timeline import Origin, RowChange
 from ndb_formats.events.rows_event import ConflictFlag, Operation
@@ -42,7 +42,7 @@ def change(
     return ChangeInLog(cluster, epoch, 0, own, "k=1", found)
 
 
-def outcome(applier: str, **columns: Any) -> DecidedOperation:
+def outcome(applier: str, **columns: Any) -> RecordedOutcome:
     """Return an outcome of an operation on the row k=1."""
     plain = {
         "group": 0,
@@ -55,10 +55,10 @@ def outcome(applier: str, **columns: Any) -> DecidedOperation:
         "payload_position": 0,
         "winner_payload_position": 0,
     }
-    return DecidedOperation(applier, {**dict.fromkeys(OUTCOMES.names), **plain, **columns})
+    return RecordedOutcome(applier, {**dict.fromkeys(OUTCOMES.names), **plain, **columns})
 
 
-def rejection(source_epoch: int, epoch: int, operation: str, cause: str, **columns: Any) -> DecidedOperation:
+def rejection(source_epoch: int, epoch: int, operation: str, cause: str, **columns: Any) -> RecordedOutcome:
     """Return what A decided on an operation of B that it rejected; B logged it at the position of its epoch."""
     place = {"source": "B", "source_epoch": source_epoch, "file": "B.000001", "position": source_epoch}
     return outcome("A", **place, epoch=epoch, operation=operation, verdict="REJECTED", cause=cause, **columns)
@@ -75,7 +75,7 @@ def told(facts: StoryFacts, function: str | None) -> StorySoFar:
     return tell(
         drafts_of(facts),
         facts,
-        ReplayedStory.of_setups(setups(function), facts, {}, {}),
+        StoryRows.of(facts, setups(function)),
     )
 
 
@@ -189,9 +189,9 @@ def test_the_first_change_of_a_row_that_is_older_than_the_log(
         [],
         {"A": 1, "B": 2},
         {"A": ("B",), "B": ("A",)},
+        starts={"A": 10, "B": 10},
     )
-    replayed = ReplayedStory.of_setups(setups("NDB$EPOCH()"), facts, {"A": 10, "B": 10}, {})
-    assert tell(drafts_of(facts), facts, replayed).made == made
+    assert told(facts, "NDB$EPOCH()").made == made
 
 
 def test_a_late_write_makes_a_deleted_row_again() -> None:
@@ -333,10 +333,25 @@ def test_a_value_that_wins_and_one_that_does_not() -> None:
     )
 
 
+@pytest.mark.parametrize(("brought", "verdict", "left"), [(4, "APPLIED", 4), (9, "REJECTED", 5)])
+def test_a_row_is_as_the_result_says(brought: int, verdict: str, left: int) -> None:
+    """Nothing is judged again: what decided may be rows that are not in the story. A's row had 5."""
+    theirs = [change("B", 14, "UPDATE_ROW", {"k": 1, "x": brought})]
+    facts = StoryFacts(
+        {"A": log("A", [change("A", 10, "WRITE_ROW", {"k": 1, "x": 5})], {}), "B": log("B", theirs, {})},
+        {"A": [Applied("B", 14, 16, 0)], "B": []},
+        [] if verdict == "APPLIED" else [rejection(14, 16, "UPDATE_ROW", "ROW_IN_CONFLICT", incoming=9, stored=9)],
+        {"A": 1, "B": 2},
+        {"A": ("B",), "B": ()},
+    )
+    (judged,) = (event for event in told(facts, "NDB$MAX(x)").events if event.kind is EventKind.JUDGED)
+    assert (judged.verdict, judged.row) == (verdict, {"k": 1, "x": left})
+
+
 def test_dependencies() -> None:
     """Transaction 2 shares a row with 1, and 3 with 2; 1 alone is in conflict itself, 4 has nothing to do with them."""
 
-    def rejected(group: int, text: str, own: str | None = None) -> DecidedOperation:
+    def rejected(group: int, text: str, own: str | None = None) -> RecordedOutcome:
         place = {"source": "B", "source_epoch": 9, "epoch": 3, "cause": "TRANS_IN_CONFLICT", "own_cause": own}
         return outcome(
             "A", **place, group=group, ordinal=group, key=text, identity=text.encode(), transaction_id=100 + group

@@ -141,20 +141,26 @@ class TestRows:
     @pytest.mark.parametrize(
         ("changed", "complaint"),
         [
-            ({"name": None}, "None is no name for conflict_fn"),
-            ({"name": "a b"}, "'a b' is no name for conflict_fn"),
-            ({"write": "equal"}, "write is 'equal'; it can be apply, reject if present, greater, at least, less, by"),
-            ({"update": "bigger"}, "update is 'bigger'; it can be apply, reject if missing, equal, greater,"),
-            ({"delete": "reject if present"}, "delete is 'reject if present'; it can be apply, reject if missing,"),
-            ({"delete": None}, "delete is None; it can be"),
-            ({"delete": "by epoch"}, "NEWEST compares a column for one operation and epochs for another"),
-            ({"insert": "apply"}, "unknown entries insert; known are name, write, update, delete"),
+            ({"name": None}, ".name is None; it must be a name for conflict_fn: letters"),
+            ({"name": "a b"}, ".name is 'a b'; it must be a name for conflict_fn: letters"),
+            (
+                {"write": "equal"},
+                ".write is 'equal'; it must be one of apply, reject if present, greater, at least, less, by",
+            ),
+            ({"update": "bigger"}, ".update is 'bigger'; it must be one of apply, reject if missing, equal, greater,"),
+            (
+                {"delete": "reject if present"},
+                ".delete is 'reject if present'; it must be one of apply, reject if missing,",
+            ),
+            ({"delete": None}, ".delete is None; it must be one of"),
+            ({"delete": "by epoch"}, ": NEWEST compares a column for one operation and epochs for another"),
+            ({"insert": "apply"}, " has unknown entries insert; known are delete, name, update, write"),
         ],
     )
     def test_refused(self, changed: dict[str, object], complaint: str):
         """The row and the entry are named, with what it can be."""
         message = message_of(lambda: policies_of_tables([{"name": "NEWEST", **ROW, **changed}]))
-        assert message.startswith(f"row 1 of [[conflict_function]]: {complaint}")
+        assert message.startswith(f"conflict_function#1{complaint}")
 
 
 class TestAnswers:

@@ -10,9 +10,10 @@ import attrs
 import pytest
 
 import conflict
+from conflict.documents import read
 from conflict.errors import HistoryError
 from conflict.history.definitions_over_time import make_run
-from conflict.history.grid.documents import object_of, to_json
+from conflict.history.grid.documents import to_json
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.kept_outlines import KeptOutline, known_or_made, outlines_to_keep
 from conflict.history.grid.manifest import read_manifest
@@ -40,7 +41,7 @@ def test_every_recording():
         made = outline_of(path)
         for stop in (0, made.size // 2, made.size):
             for each in outlines_to_keep({made.file: made}, {made.file: stop}):
-                found = object_of(KeptOutline, json.loads(json.dumps(to_json(each)))).outline()
+                found = read(KeptOutline, json.loads(json.dumps(to_json(each)))).outline()
                 assert (found.file, found.size, found.items, found.whole) == (made.file, made.size, made.items, True)
                 assert (found.end, found.error, found.digest) == (made.end, None, made.digest)
                 assert (found.events, found.divided_from) == (made.events, stop)

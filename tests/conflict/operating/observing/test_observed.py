@@ -14,7 +14,7 @@ import pytest
 
 import conflict
 from conflict.cli.refusals import ExitCode
-from conflict.config.run_file import RunFile
+from conflict.config.run_file import GivenSchedule, RunFile
 from conflict.errors import ConfigurationError
 from conflict.judge.case import ConflictCase, RecordingKind, find_recordings
 from conflict.operating.observing.differences import Compared, compare_observed
@@ -85,7 +85,7 @@ def _printed(name: str, table: Mapping[str, Any], form: str) -> str:
 def recorded(path: Path, folder: Path, engine: str = "reference") -> Recorded:
     """Resolve a recording by its binlogs alone."""
     case = ConflictCase.load(path)
-    run = RunFile(path / "run.toml", case.configuration(), {}, ())
+    run = RunFile(path / "run.toml", case.configuration(), GivenSchedule(), ())
     return Recorded(case, conflict.resolve(run, out=folder / "result", engine=engine, policy="needs"))
 
 
@@ -218,7 +218,7 @@ def test_running_servers(hot: Recorded):
     ("name", "text", "words"),
     [
         ("status.txt", "Variable_name\tValue\nNdb_conflict_fn_max\tmany\n", "a whole number is needed"),
-        ("notes.txt", "a\tb\n1\t2\n", "name it after the exceptions table, of which there are"),
+        ("notes.txt", "a\tb\n1\t2\n", "name it after the exceptions table; there are"),
         ("notes.txt", "a,b,c\n1\n", "line 2 has 1 fields, the header line has 3; give what mysql -e"),
         ("notes.txt", "", "name it after the exceptions table"),
         ("dump.sql", "INSERT INTO other VALUES (1);", "it has no rows of an exceptions table of the cluster"),

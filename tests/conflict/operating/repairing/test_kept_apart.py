@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 import conflict
-from conflict.config.run_file import RunFile
+from conflict.config.run_file import GivenSchedule, RunFile
 from conflict.judge.case import ConflictCase
 from conflict.operating.repairing.ended_run import EndedRun, ended_as
-from conflict.operating.repairing.lost_changes import LOST
 from conflict.operating.repairing.planning import Wanted, planned
+from conflict.operating.repairing.reading_lost import LOST
 from conflict.operating.repairing.winners import Rule
 from conflict.runs.run_inputs import run_of
 from tests.conflict.operating.repairing.ended_texts import ended_text, row
@@ -75,7 +75,7 @@ FILTERED = sorted(path.parent for path in RECORDINGS.glob("operations/filter_*/*
 def test_filtered_tables_of_recordings(folder: Path, tmp_path: Path) -> None:
     """No row of a table that a recorded server dropped is repaired, by whichever rule."""
     case = ConflictCase.load(folder)
-    run = RunFile(case.path / "run.toml", case.configuration(), {}, ())
+    run = RunFile(case.path / "run.toml", case.configuration(), GivenSchedule(), ())
     result = conflict.resolve(run, out=tmp_path / "result", engine="reference", policy="needs")
     ended = ended_as(result, run_of(run), LOST.empty_table())
     dropped = {

@@ -12,12 +12,12 @@ import pytest
 
 import conflict
 from conflict.config.configuration import Span
-from conflict.config.run_file import RunFile
+from conflict.config.run_file import GivenSchedule, RunFile
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.judge.case import ConflictCase
 from conflict.operating.repairing.logged_images import images_at
-from conflict.operating.repairing.lost import LostChanges
-from conflict.operating.repairing.lost_changes import count_not_known, lost_changes
+from conflict.operating.repairing.lost import Losses
+from conflict.operating.repairing.reading_lost import count_not_known, read_lost
 from conflict.results.conflicts import ALL
 from tests.conflict.cli.commands import invoke
 from tests.conflict.whatif.comparing.recorded import compared
@@ -38,8 +38,8 @@ def quiet(*_: object) -> None:
 def assert_as_compared(folder: Path, out: Path, engine: str) -> None:
     """Lost changes are those that `compare` counts: rejected ones, and others that were overwritten."""
     case = ConflictCase.load(folder)
-    run = RunFile(case.path / "run.toml", case.configuration(), {}, ())
-    found = lost_changes(conflict.resolve(run, out=out, engine=engine, policy="needs"), ALL)
+    run = RunFile(case.path / "run.toml", case.configuration(), GivenSchedule(), ())
+    found = read_lost(conflict.resolve(run, out=out, engine=engine, policy="needs"), ALL)
     (used,) = [row.figures for row in compared(case, "OVERWRITE").rows if row.used]
     assert used is not None
     for name, (rejected, overwritten, lost) in used.lost.items():
@@ -68,7 +68,7 @@ def test_a_delete_of_a_gone_row_loses_nothing(engine: str, tmp_path: Path) -> No
     result = conflict.read_result(str(tmp_path / "result"))
     rejected = [row["operation"] for row in result.conflicts.to_pylist() if row["own_cause"] == "ROW_DOES_NOT_EXIST"]
     assert rejected == ["DELETE_ROW", "DELETE_ROW"]
-    assert [row["operation"] for row in lost_changes(result, ALL).to_pylist()] == ["WRITE_ROW"]
+    assert [row["operation"] for row in read_lost(result, ALL).to_pylist()] == ["WRITE_ROW"]
     assert conflict.conflicts(result)["of_gone_rows"] == 2
 
 
@@ -163,15 +163,15 @@ def test_what_is_not_known_is_said(name: str, epoch: int, key: str, said: str, t
     """Changes of a row that is older than the epoch from which on the logs are read; others are listed."""
     case = ConflictCase.load(RECORDINGS / "conflict" / "max" / name)
     middle = attrs.evolve(case.configuration(), span=Span(first={"A": epoch}, empty=False))
-    run = RunFile(case.path / "run.toml", middle, {}, ())
+    run = RunFile(case.path / "run.toml", middle, GivenSchedule(), ())
     result = conflict.resolve(run, out=tmp_path / "result", engine="reference")
     unknown = [row for row in result.outcomes().to_pylist() if row["verdict"] == "CANNOT_TELL"]
     assert {row["key"] for row in unknown} == {key}
-    changes = lost_changes(result, ALL)
+    changes = read_lost(result, ALL)
     places = {(row["file"], row["position"], row["row"]) for row in changes.to_pylist()}
     assert places.isdisjoint((row["file"], row["position"], row["row"]) for row in unknown)
     images = images_at(changes, middle, quiet)
-    found = LostChanges(result, ALL, images, count_not_known(result, ALL, changes), ())
+    found = Losses(result, ALL, images, count_not_known(result, ALL, changes), ())
     assert found.not_known == len(unknown)
     assert said in " ".join(repr(found).split())
 
@@ -179,9 +179,9 @@ def test_what_is_not_known_is_said(name: str, epoch: int, key: str, said: str, t
 def test_tables_without_a_primary_key_are_named(tmp_path: Path) -> None:
     """Their rows cannot be told apart, so nobody knows which change was overwritten."""
     case = ConflictCase.load(RECORDINGS / "everyday" / "none" / "no_primary_key_type2")
-    run = RunFile(case.path / "run.toml", case.configuration(), {}, ())
+    run = RunFile(case.path / "run.toml", case.configuration(), GivenSchedule(), ())
     result = conflict.resolve(run, out=tmp_path / "result", engine="reference")
-    found = LostChanges(result, ALL, lost_changes(result, ALL), 0, ())
+    found = Losses(result, ALL, read_lost(result, ALL), 0, ())
     (said,) = found.not_looked_for
     assert "day.t1" in said
 

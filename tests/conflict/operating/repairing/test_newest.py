@@ -6,8 +6,8 @@ import pytest
 
 import conflict
 from conflict.operating.repairing.ended_run import EndedRun, ended_as
-from conflict.operating.repairing.lost_changes import LOST
 from conflict.operating.repairing.planning import Planned, Wanted, planned
+from conflict.operating.repairing.reading_lost import LOST
 from conflict.operating.repairing.winners import NEWEST, Rule
 from conflict.runs.run_inputs import run_of
 from ndb_formats.events.rows_event import Operation

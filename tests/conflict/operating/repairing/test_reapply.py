@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import conflict
-from conflict.config.run_file import RunFile
+from conflict.config.run_file import GivenSchedule, RunFile
 from conflict.judge.case import ConflictCase
 from conflict.operating.repairing.ended_run import EndedRun, ended_as
 from conflict.operating.repairing.fitting import Reapplied
-from conflict.operating.repairing.lost_changes import lost_changes
 from conflict.operating.repairing.planning import REAPPLY, Planned, Wanted, planned
+from conflict.operating.repairing.reading_lost import read_lost
 from conflict.operating.repairing.reapply import Allowed, lost_in_history, reapplied
 from conflict.operating.repairing.winners import rules_of
 from conflict.results.conflicts import ALL
@@ -39,7 +39,7 @@ MODEL: dict[str, Any] = {
 def run_of_recording(folder: Path) -> RunFile:
     """Return the run of a recording."""
     case = ConflictCase.load(folder)
-    return RunFile(case.path / "run.toml", case.configuration(), {}, ())
+    return RunFile(case.path / "run.toml", case.configuration(), GivenSchedule(), ())
 
 
 def replanned(
@@ -47,7 +47,7 @@ def replanned(
 ) -> tuple[Result, EndedRun, Planned]:
     """Resolve a run, and plan its repair by a rule, with all lost changes that fit."""
     result = conflict.resolve(run, out=out, engine="reference", policy="needs")
-    lost = lost_changes(result, ALL)
+    lost = read_lost(result, ALL)
     end = ended_as(result, run_of(run), lost)
     rules = rules_of({"*": wins}, end.clusters, result.tables, deletes=True)
     changes = lost_in_history(end, lost)
@@ -63,7 +63,7 @@ def replanned(
 def continued_run(end: EndedRun, plan: Planned, folder: Path) -> RunFile:
     """Return the run of binlogs that go on with a plan."""
     folder.mkdir()
-    return RunFile(folder / "run.toml", continued(end, plan, folder), {}, ())
+    return RunFile(folder / "run.toml", continued(end, plan, folder), GivenSchedule(), ())
 
 
 def assert_carried_out(end: EndedRun, plan: Planned, folder: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_change_that_fits(tmp_path: Path) -> None:
     result, _, plan = replanned(run_of_recording(EPOCH / "extra_gci_bits_0_type7"), tmp_path / "result")
     ((cluster, (statement,)),) = plan.files
     assert (cluster, statement.kind, statement.changes) == ("A", REAPPLY, 1)
-    rows = [row for row in lost_changes(result, ALL).to_pylist() if row["position"] == 4728]
+    rows = [row for row in read_lost(result, ALL).to_pylist() if row["position"] == 4728]
     assert [(row["cluster"], row["rejected_by"], row["cause"]) for row in rows] == [("B", "A", "ROW_IN_CONFLICT")]
     decoded = conflict.read_binlog(next((EPOCH / "extra_gci_bits_0_type7").glob("B.binlog*"))).to_arrow()
     (image,) = [row for row in decoded.to_pylist() if row["position"] == 4728 and row["table"].endswith("t1")]
@@ -158,7 +158,7 @@ def test_no_change_is_applied_again_before_one_that_is_left(tmp_path: Path) -> N
     conflict.simulate(model, out=tmp_path / "simulated")
     run = conflict.load_run_file(tmp_path / "simulated-binlogs" / "run.toml")
     result, end, plan = replanned(run, tmp_path / "result")
-    lost = lost_in_history(end, lost_changes(result, ALL))
+    lost = lost_in_history(end, read_lost(result, ALL))
     again = [each for each in reapplied(end, lost, Allowed(deletes=True)) if isinstance(each, Reapplied)]
     assert sum(len(each.changes) for each in again) == plan.reapplied > 0
     left = [each.change for each in plan.reviewed_of(REAPPLY) if each.change is not None]

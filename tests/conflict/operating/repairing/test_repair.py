@@ -11,17 +11,17 @@ import pytest
 
 import conflict
 from conflict.config.configuration import Span
-from conflict.config.run_file import RunFile
+from conflict.config.run_file import GivenSchedule, RunFile
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.judge.case import ConflictCase
 from conflict.operating.repairing import ended_run
 from conflict.operating.repairing.ended_run import EndedRun, ended_as
 from conflict.operating.repairing.equal import equal_rows
-from conflict.operating.repairing.lost_changes import LOST, lost_changes
 from conflict.operating.repairing.plan import Plan
 from conflict.operating.repairing.plan_files import write_plan
 from conflict.operating.repairing.planning import Planned, Wanted, planned
 from conflict.operating.repairing.proof import prove
+from conflict.operating.repairing.reading_lost import LOST, read_lost
 from conflict.operating.repairing.reapply import lost_in_history
 from conflict.operating.repairing.statements import RepairedRow
 from conflict.operating.repairing.winners import Rule, rules_of
@@ -53,7 +53,7 @@ def ended(folder: Path, out: Path, span: Span | None = None) -> tuple[Result, En
     configuration = case.configuration()
     if span is not None:
         configuration = attrs.evolve(configuration, span=span)
-    run = RunFile(case.path / "run.toml", configuration, {}, ())
+    run = RunFile(case.path / "run.toml", configuration, GivenSchedule(), ())
     result = conflict.resolve(run, out=out, engine="reference", policy="needs")
     return result, ended_as(result, run_of(run), LOST.empty_table())
 
@@ -113,10 +113,10 @@ def both_plans(folder: Path, out: Path, first: dict[str, int] | None = None) -> 
     configuration = case.configuration()
     if first is not None:
         configuration = attrs.evolve(configuration, span=Span(first=first, empty=False))
-    run, found = RunFile(case.path / "run.toml", configuration, {}, ()), []
+    run, found = RunFile(case.path / "run.toml", configuration, GivenSchedule(), ()), []
     for engine in ("reference", "local"):
         result = conflict.resolve(run, out=out / engine, engine=engine, policy="needs")
-        lost = lost_changes(result, ALL)
+        lost = read_lost(result, ALL)
         end = ended_as(result, run_of(run), lost)
         rules = rules_of({"*": "newest"}, end.clusters, result.tables, deletes=True)
         wanted = Wanted(rules, True, lost_in_history(end, lost), True, True, rows_per_transaction=3)

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from conflict.config.configuration import Span
-from conflict.config.run_file import RunFile
+from conflict.config.run_file import GivenSchedule, RunFile
 from conflict.judge.case import ConflictCase
 from conflict.whatif.comparing.comparison import Comparison, ComparisonWanted, compare_run
 
@@ -31,10 +31,10 @@ def compared(
         steps: A file for its steps, which tell when appliers were stopped.
         empty: Whether its tables were empty before; None if its logs have to show it.
     """
-    schedule = {}
+    schedule = GivenSchedule()
     if steps is not None:
         steps.write_text(json.dumps({"steps": case.scenario["steps"]}))
-        schedule = {"steps": str(steps.absolute())}
+        schedule = GivenSchedule(str(steps.absolute()))
     configuration = attrs.evolve(case.configuration(), span=Span(empty=empty))
     run = RunFile(case.path / "run.toml", configuration, schedule, ())
     return compare_run(run, ComparisonWanted(functions, formats), engine="local")

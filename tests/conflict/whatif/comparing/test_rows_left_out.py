@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from conflict.config.configuration import Span
-from conflict.config.run_file import RunFile
+from conflict.config.run_file import GivenSchedule, RunFile
 from conflict.errors import ConfigurationError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
@@ -21,7 +21,7 @@ OPERATIONS = RECORDINGS / "operations"
 def compared(case: str, functions: str = "") -> Comparison:
     """Compare functions on a recording."""
     configuration = ConflictCase.load(OPERATIONS / case).configuration()
-    run_file = RunFile(OPERATIONS / case / "run.toml", configuration, {}, ())
+    run_file = RunFile(OPERATIONS / case / "run.toml", configuration, GivenSchedule(), ())
     return compare_run(run_file, ComparisonWanted(functions), engine="local")
 
 
@@ -103,6 +103,6 @@ def test_such_rows_in_a_log_from_the_middle() -> None:
     """It is refused by name."""
     case = "filter_wild_do/filter_wild_do_max_type7"
     configuration = attrs.evolve(ConflictCase.load(OPERATIONS / case).configuration(), span=Span(empty=False))
-    run_file = RunFile(OPERATIONS / case / "run.toml", configuration, {}, ())
+    run_file = RunFile(OPERATIONS / case / "run.toml", configuration, GivenSchedule(), ())
     with pytest.raises(ConfigurationError, match=r"start in the middle, and rows cannot be compared: ops\.plain of B"):
         compare_run(run_file, engine="local")

@@ -131,10 +131,20 @@ def test_clusters_that_never_come_to_rest_end() -> None:
     assert run["simulated_seconds"] <= 64
 
 
-@pytest.mark.parametrize("outages", [[[2, 1]], [[]], [[1, 2, 3]], [["1"]], [1]])
-def test_what_is_no_span_is_refused(outages: object) -> None:
+@pytest.mark.parametrize(
+    ("outages", "said"),
+    [
+        ([[2, 1]], r"outages#1 is \[2, 1\]; it must be \[from, to\] in seconds, or \[from\] for what has no end"),
+        ([[1, 2], []], r"outages#2 is \[\]; it must be \[from, to\] in seconds, or \[from\]"),
+        ([[1, 2, 3]], r"outages#1 is \[1, 2, 3\]; it must be \[from, to\] in seconds, or \[from\]"),
+        ([["1"]], r"outages#1#1 is '1'; it must be a number from 0 to 1,000,000,000"),
+        ([1], r"outages#1 is 1; it must be \[from, to\] in seconds, or \[from\]"),
+        (1, r"outages is 1; it must be a list"),
+    ],
+)
+def test_what_is_no_span_is_refused(outages: object, said: str) -> None:
     """With what one is."""
-    with pytest.raises(ConfigurationError, match=r"a list of \[from, to\] in seconds, or \[from\]"):
+    with pytest.raises(ConfigurationError, match=said):
         parse_model({"clusters": {"A": {"link": {"outages": outages}}, "B": {}}})
 
 

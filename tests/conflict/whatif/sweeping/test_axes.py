@@ -101,11 +101,11 @@ def test_an_outage_is_in_the_middle_of_the_seconds_of_its_point() -> None:
 @pytest.mark.parametrize(
     ("base", "point", "said"),
     [
-        ({"seconds": "x"}, {"outage_seconds": 1}, "outage_seconds is 1 in a model of 'x' seconds"),
-        ({}, {"outage_seconds": "x"}, "outage_seconds is 'x' in a model of 60 seconds"),
+        ({"seconds": "x"}, {"outage_seconds": 1}, "seconds is 'x'; it must be a number from 0"),
+        ({}, {"outage_seconds": "x"}, "outage_seconds is 'x'; it must be a number from 0"),
         ({"clusters": {"A": {"workload": 5}}}, {"zipfianconstant": 1}, "workload is no table of the model"),
         ({"tables": 5}, {"function": "NDB$MAX(x)"}, "tables is 5"),
-        ({"tables": [5]}, {"function": "NDB$MAX(x)"}, "tables is [5]"),
+        ({"tables": [5]}, {"function": "NDB$MAX(x)"}, "tables#1 is 5; it must be a table"),
     ],
 )
 def test_a_model_of_another_shape_is_refused(base: dict[str, Any], point: dict[str, Any], said: str) -> None:

@@ -104,12 +104,12 @@ def test_what_cannot_be_swept_is_refused(sweep_file: Path, tmp_path: Path) -> No
     """Before anything is simulated, with the place."""
     for old, new, text in (
         ('"NDB$MAX(x)"', '"NDB$MOST(x)"', "at function NDB$MOST(x), latency_ms 0: "),
-        ("latency_ms", "latency", "latency is not known here"),
-        ("[0, 200]", "200", "[grid]: latency_ms is 200; give a list of different values"),
-        ("[0, 200]", "[1, 1]", "give a list of different values"),
+        ("latency_ms", "latency", "unknown entries latency"),
+        ("[0, 200]", "200", "grid.latency_ms is 200; it must be a list of different values"),
+        ("[0, 200]", "[1, 1]", "it must be a list of different values"),
         ("latency_ms", '"seconds.long"', "seconds is no table of the model"),
         ('model = "model.toml"', "", "there is no model; give the name of its file"),
-        ("latency_ms", "seed", "give no seeds as an axis"),
+        ("latency_ms", "seed", "grid.seed is an axis; give the number of seeds"),
         ("seeds = 2", "seeds = 1000000", "[grid] makes 4,000,000 runs, 1,000,000 at each point"),
     ):
         sweep_file.write_text(GRID.replace(old, new))

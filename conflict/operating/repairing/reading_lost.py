@@ -45,7 +45,7 @@ _ORDER = ("time", "cluster", "epoch", "group", *PLACE)
 Int64 = npt.NDArray[np.int64]
 
 
-def lost_changes(result: Result, which: Chosen) -> pa.Table:
+def read_lost(result: Result, which: Chosen) -> pa.Table:
     """
     Return the changes that were lost, as `LOST`, in the order in which they committed; without images.
 
@@ -66,7 +66,7 @@ def count_not_known(result: Result, which: Chosen, lost: pa.Table) -> int:
     Args:
         result: The result.
         which: Which of them.
-        lost: Those that were, as `lost_changes` returned them; one that was overwritten is lost, rejected or not.
+        lost: Those that were, as `read_lost` returned them; one that was overwritten is lost, rejected or not.
     """
     unknown = (pads.field("verdict") == Verdict.CANNOT_TELL.name) & (pads.field("ordinal") >= 0)
     found = _chosen(read_outcomes(result.folder, result.clusters, unknown, ["table", "time", *PLACE]), which)
@@ -80,7 +80,7 @@ def with_images(changes: pa.Table, result: Result, progress: StageProgress = no_
     Return lost changes with the id of the server that logged them, and both images as far as they are logged.
 
     Args:
-        changes: What `lost_changes` returned.
+        changes: What `read_lost` returned.
         result: The result that they are of.
         progress: Called with the name of the stage, the files that were read, and their number.
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
+from conflict.explaining.carried_out import CarriedOut, StoryRows
 from conflict.explaining.drafts import EventDraft, StoryFacts
-from conflict.explaining.events import EventKind, LogPlace, StoryEvent, Winner, moment_of, verb
-from conflict.explaining.outcomes import DecidedOperation
-from conflict.explaining.replaying import Heard, ReplayedStory
+from conflict.explaining.events import EventKind, StoryEvent, Winner, is_same_place, moment_of, verb
+from conflict.explaining.outcomes import RecordedOutcome
 from conflict.explaining.row_changes import WantedRow, values_of
 from conflict.explaining.sentences import (
     applied_sentence,
@@ -20,6 +20,7 @@ from conflict.explaining.sentences import (
     winner_words,
 )
 from conflict.explaining.statements import statement_sentence
+from conflict.history.timeline import Origin
 from conflict.rules.decision import Cause, Verdict
 
 Seat = tuple[str, WantedRow]  # a row on a cluster
@@ -63,9 +64,9 @@ class StorySoFar:
 def tell(
     drafts: Sequence[EventDraft],
     facts: StoryFacts,
-    replayed: ReplayedStory,
+    rows: StoryRows,
     *,
-    reason: Callable[[DecidedOperation], str] = lambda outcome: "",
+    reason: Callable[[RecordedOutcome], str] = lambda outcome: "",
     names: Mapping[str, str] = _NO_NAMES,
 ) -> StorySoFar:
     """
@@ -74,19 +75,19 @@ def tell(
     Args:
         drafts: The events, in an order of causes: all changes of some rows.
         facts: What they were made of.
-        replayed: The clusters, on which they are carried out.
+        rows: The rows, on which they are carried out.
         reason: Why a transaction is in conflict, for an operation that was rejected with it.
         names: Of binlogs, by path: what tells each from the others.
     """
     told = StorySoFar()
     for number, draft in enumerate(drafts, start=1):
         told.numbers[id(draft)] = number
-        heard = replayed.hear(draft)
+        done = rows.carry_out(draft)
         won, cites = _won(draft, told, names)
-        sentence = _sentence(draft, heard, reason) + won + facts.came_again(draft)
+        sentence = _sentence(draft, done, reason) + won + facts.came_again(draft)
         event = _event(draft, number, told, facts, sentence)
-        told.events.append(attrs.evolve(event, row=heard.row, row_known=heard.exists is not None, cites=cites))
-        _note(draft, number, heard, told)
+        told.events.append(attrs.evolve(event, row=done.row, row_known=done.exists is not None, cites=cites))
+        _note(draft, number, done, told)
     return told
 
 
@@ -110,7 +111,7 @@ def _event(draft: EventDraft, number: int, told: StorySoFar, facts: StoryFacts, 
         sentence=sentence,
     )
     if draft.statement is not None:
-        event = attrs.evolve(event, place=LogPlace(draft.statement.file, draft.statement.position, 0, 0))
+        event = attrs.evolve(event, place=Origin(draft.statement.file, draft.statement.position))
     if change is not None and not heard:
         event = attrs.evolve(
             event,
@@ -169,12 +170,12 @@ def _number_at(winner: Winner, row: WantedRow, told: StorySoFar) -> int | None:
             continue
         if winner.refresh and event.kind is EventKind.REFRESHED:
             return event.number
-        if event.kind is EventKind.COMMITTED and event.place is not None and event.place.is_same(winner.place):
+        if event.kind is EventKind.COMMITTED and event.place is not None and is_same_place(event.place, winner.place):
             return event.number
     return None
 
 
-def _sentence(draft: EventDraft, heard: Heard, reason: Callable[[DecidedOperation], str]) -> str:
+def _sentence(draft: EventDraft, done: CarriedOut, reason: Callable[[RecordedOutcome], str]) -> str:
     change, outcome, cluster = draft.change, draft.decided, draft.cluster
     if draft.statement is not None:
         return statement_sentence(draft.statement, draft.row[0])
@@ -191,33 +192,32 @@ def _sentence(draft: EventDraft, heard: Heard, reason: Callable[[DecidedOperatio
     if draft.kind is EventKind.NOT_APPLIED:
         return draft.why_not
     if outcome is not None and outcome.decision.verdict is not Verdict.APPLIED:
-        said = decided_sentence(outcome, heard.function)
-        if heard.function is not None and heard.function.spec.refreshes:
+        said = decided_sentence(outcome, done.function)
+        if done.function is not None and done.function.spec.refreshes:
             said += lost_words(outcome, cluster, draft.source)
         if outcome.decision.cause is Cause.TRANS_IN_CONFLICT and outcome.own_decision is None:
             said += reason(outcome)
         return said
     if change is None:
         return "the refresh is applied" if outcome and outcome["refresh"] else "the operation is applied"
-    return applied_sentence(draft, heard)
+    return applied_sentence(draft, done)
 
 
-def _note(draft: EventDraft, number: int, heard: Heard, told: StorySoFar) -> None:
+def _note(draft: EventDraft, number: int, done: CarriedOut, told: StorySoFar) -> None:
     """Note what an event did to the row of its cluster."""
-    seat, change = (draft.cluster, draft.row), draft.change
-    wrote = draft.kind in (EventKind.COMMITTED, EventKind.LOGGED) or draft.verdict is Verdict.APPLIED
-    if not draft.row[1] or not (draft.statement is not None or (wrote and change is not None)):
+    seat = draft.cluster, draft.row
+    if not draft.row[1] or not (draft.statement is not None or draft.writes):
         return
     writers = told.writers.setdefault(seat, {})
-    writers.update(dict.fromkeys(heard.written, number))
+    writers.update(dict.fromkeys(done.written, number))
     if draft.statement is None:
         told.changed[seat] = number
-    if not heard.exists:
+    if not done.exists:
         writers.clear()
-    if heard.existed != heard.exists and not _updated_unknown(draft, heard):
+    if done.existed != done.exists and not _updated_unknown(draft, done):
         told.made[seat] = told.changed[seat] = number
 
 
-def _updated_unknown(draft: EventDraft, heard: Heard) -> bool:
+def _updated_unknown(draft: EventDraft, done: CarriedOut) -> bool:
     """Whether an event updated a row that is older than the log: it was there before, and nothing made it."""
-    return heard.existed is None and draft.change is not None and draft.change.operation == "UPDATE_ROW"
+    return done.existed is None and draft.change is not None and draft.change.operation == "UPDATE_ROW"
