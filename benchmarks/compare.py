@@ -25,7 +25,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import read_manifest
 from conflict.history.run import Run
 from conflict.history.tasks import Runner
-from conflict.runs.resolve_job import settle_history
+from conflict.runs.resolve_job import SettledHistory, settle_history
 from conflict.runs.resolve_run import part_of_log
 from conflict.spark.session import spark_session
 from conflict.spark.spark_runner import spark_runner
@@ -59,7 +59,8 @@ def seconds(runner: Runner, run: Run, history: Path, pairs: list[Pair]) -> float
     with tempfile.TemporaryDirectory(dir=history.parent) as out:
         started = time.perf_counter()
         settled = settle_history(runner, run, folder, Folder(out), FIGURES_ALONE, use_evidence=False, part=part)
-        found = compare_settled(runner, settled, pairs)
+        assert isinstance(settled, SettledHistory)
+        found = compare_settled(runner, settled.job.run, settled.applied, pairs)
         taken = time.perf_counter() - started
     assert all(isinstance(each, Figures) for each in found), found
     return taken
