@@ -348,6 +348,7 @@ def _consequences(plan: Plan, applier: int, bucket: MadeBucket) -> list[Any]:
         own.epochs[slots[applied]],
         groups[applied].astype(np.int32),
         effect,
+        np.zeros(len(place), np.int16),
         np.where(effect == Effect.CHANGED, _digests(bucket, side, side.value, after)[last], np.uint64(0)),
     ]
 

@@ -88,32 +88,24 @@ def _counted(run: ResolveRun, rows: TouchedRows, history: History) -> dict[str, 
         for change in item.changes
         if change.keyless
     }
-    dropped = frozenset[str]().union(*(each for cluster in history.clusters for each in cluster.filtered.values()))
-    filtered = sum(table in dropped for table, _ in rows.located)
     unlogged = frozenset[tuple[str, bytes]]().union(*(cluster.unlogged_rows for cluster in history.clusters))
-    followed = sum(row in unlogged and row[0] not in dropped for row in rows.located)
-    respelled = _respelled(run, rows, unlogged, dropped)
+    followed = len(unlogged & rows.located.keys())
+    respelled = _respelled(run, rows, unlogged)
     numbers = {
         CareKind.NO_KEY: len(keyless),
-        CareKind.FOREIGN_KEY: len(rows.located) - filtered - followed - respelled,
-        CareKind.FILTERED: filtered,
+        CareKind.FOREIGN_KEY: len(rows.located) - followed - respelled,
         CareKind.RESPELLED: respelled,
         CareKind.UNLOGGED: followed,
     }
     return {kind.value.name: number for kind, number in numbers.items() if number}
 
 
-def _respelled(
-    run: ResolveRun, rows: TouchedRows, unlogged: frozenset[tuple[str, bytes]], dropped: frozenset[str]
-) -> int:
+def _respelled(run: ResolveRun, rows: TouchedRows, unlogged: frozenset[tuple[str, bytes]]) -> int:
     """Return how many of these rows have keys that are spelled in several ways, and are of no other kind."""
     if run.respelled is None:
         return 0
     keys = {bucket: frozenset(own.tolist()) for bucket, own in run.respelled.keys.items()}
-    return sum(
-        key in keys.get(bucket, ()) and row not in unlogged and row[0] not in dropped
-        for row, (bucket, key) in rows.located.items()
-    )
+    return sum(key in keys.get(bucket, ()) and row not in unlogged for row, (bucket, key) in rows.located.items())
 
 
 def careful_findings(run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts) -> Findings:

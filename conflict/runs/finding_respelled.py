@@ -32,8 +32,7 @@ def with_respelled(runner: Runner, run: ResolveRun, progress: StageProgress) -> 
     if not keys:
         return run
     respelled = CarefulRows(np.zeros(len(run.numbers.tables), np.bool_), keys)
-    careful = respelled if run.careful is None else run.careful.joined(respelled)
-    return attrs.evolve(run, careful=careful, respelled=respelled)
+    return attrs.evolve(run.with_careful(respelled), respelled=respelled)
 
 
 @attrs.frozen

@@ -8,16 +8,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conflict.history.grid.epoch_files import read_summaries
+from conflict.config.configuration import ClusterConfiguration
+from conflict.history.grid.epoch_files import read_schedule, read_summaries
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
 from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, KEYLESS, SCHEDULE, log_part, part
-from conflict.history.roles import FittingMarks, Mark
+from conflict.history.roles import FittingMarks, Mark, mark_of
 from conflict.history.run import Run
+from conflict.history.scheduling.schedule_columns import role_of
 from conflict.history.shown_effects import Effect
 from conflict.results.cause_kinds import LikelyCause, LogFacts
 from conflict.results.table_causes import of_mark
-from ndb_formats.events.rows_event import Operation
+from conflict.rules.replication_table import Role
+from ndb_formats.events.rows_event import ConflictFlag, Operation
 
 
 def images_of_history(manifest: Manifest) -> dict[str, dict[str, set[str]]]:
@@ -30,18 +33,43 @@ def images_of_history(manifest: Manifest) -> dict[str, dict[str, set[str]]]:
     return {name: dict(sorted(tables.items())) for name, tables in found.items()}
 
 
-def marked_otherwise(run: Run, manifest: Manifest) -> Iterator[LikelyCause]:
-    """Yield what the marks of rows point to that no setup of their table allows; roles are those at the start."""
+def marked_otherwise(run: Run, history: Folder, manifest: Manifest) -> Iterator[LikelyCause]:
+    """Yield what the marks of rows point to that no setup of their table allows in the role that their cluster had."""
     fitting, last = FittingMarks.of(run.setups.over_time.values()), run.setups.at_end
     for cluster in run.clusters:
         name, known = cluster.name, run.definitions.get(cluster.name)
         moments = [last[name]] if known is None else [each.setups for each in known.moments]
+        wrong = {
+            (table, mark)
+            for role, table, mark in _marks(cluster, history, manifest)
+            if not any(mark in fitting.marks(setups, table, role) for setups in moments if table in setups)
+        }
+        for table, mark in sorted(wrong):
+            yield of_mark(name, last[name][table], mark)
+
+
+def _marks(cluster: ClusterConfiguration, history: Folder, manifest: Manifest) -> set[tuple[Role, str, Mark]]:
+    """Return the marks of the rows that an applier changed, with their tables and its role then."""
+    name = cluster.name
+    schedule = read_schedule(history, [name])[name]
+    if not schedule.roles:
         segments = manifest.segments[name]
         found = {(table, mark) for each in segments for table, marks in each.marks.items() for mark in marks}
-        for table, mark in sorted(found):
-            allowed = (fitting.marks(setups, table, cluster.role) for setups in moments if table in setups)
-            if not any(mark in marks for marks in allowed):
-                yield of_mark(name, last[name][table], Mark(mark))
+        return {(cluster.role, table, Mark(mark)) for table, mark in found}
+    rows = _column(history, manifest, "consequences", name, CONSEQUENCES, ["epoch", "group", "table", "flags"])
+    epoch, group, table, flags = (column.to_numpy() for column in rows.columns)
+    traced = schedule.chosen(schedule["traced"])
+    number = np.zeros(len(rows), np.int64)  # of the last change of the role before each row
+    changes = np.append(-1, np.flatnonzero(np.diff(traced["role"]))) + 1
+    for place in changes[1:].tolist():
+        at, own = traced["epoch"][place], traced["group"][place]
+        number += (epoch > at) | ((epoch == at) & (group >= own))
+    kinds = np.unique(np.stack([number, table.astype(np.int64), flags.astype(np.int64)]), axis=1)
+    return {
+        (role_of(int(traced["role"][changes[place]])) or cluster.role, list(manifest.tables)[of], mark)
+        for place, of, bits in kinds.T.tolist()
+        if (mark := mark_of(ConflictFlag(bits))) is not None
+    }
 
 
 def lacks_something(history: Folder, manifest: Manifest) -> bool:

@@ -25,7 +25,7 @@ from conflict.engine.columnar.applier_stops import stop_of
 from conflict.engine.columnar.bucket import CarefulRows
 from conflict.engine.columnar.bucket_result import numbered_stretches
 from conflict.engine.columnar.order import ApplierEpochs, Located
-from conflict.engine.columnar.setups import ClusterSetup, cluster_setups, ends_apart
+from conflict.engine.columnar.setups import ClusterSetup, cluster_setups, compares_reflected, ends_apart
 from conflict.engine.columnar.unlogged_rows import NO_UNLOGGED, UnloggedRows
 from conflict.engine.inference.moments import Moments
 from conflict.engine.inference.placement import Placed
@@ -134,6 +134,9 @@ def settle_history(
     run = with_changes(run, changes)
     if ends_apart(run):
         return CareKind.ONE_SIDED_DEFINITION
+    roles = {name: own.roles for name, own in schedule.items()}
+    if any(roles.values()) and compares_reflected(run, roles):
+        return CareKind.REFLECTED_VALUE
     common = _with_care(runner, run_of_part(run, history, out, part, options), unlogged, progress)
     if isinstance(common, CareKind):
         return common
@@ -160,19 +163,15 @@ def _with_care(
 ) -> ResolveRun | CareKind:
     """Return a run with the rows that are left to the reference engine from the start; why, if all rows are."""
     middle = common.part.starts_in_the_middle
+    if middle and any(cluster.later_roles for cluster in common.clusters):
+        return CareKind.CHANGING_ROLES
     if middle and common.linked.tables.any():
         if common.needs_rounds:
             return CareKind.MIDDLE_LINKS
-        common = attrs.evolve(common, careful=CarefulRows(common.linked.tables))
-    if common.filtered.any() and middle:
-        return CareKind.MIDDLE_FILTER
-    if common.filtered.any():
-        careful = CarefulRows(common.filtered | common.linked.tables)
-        common = attrs.evolve(common, careful=careful)
+        common = common.with_careful(CarefulRows(common.linked.tables))
     if unlogged.are_followed:
         careful = CarefulRows(np.zeros(len(common.numbers.tables), np.bool_), unlogged.keys)
-        careful = careful if common.careful is None else common.careful.joined(careful)
-        common = attrs.evolve(common, careful=careful, unlogged=unlogged.changes)
+        common = attrs.evolve(common.with_careful(careful), unlogged=unlogged.changes)
     common = with_respelled(runner, common, progress)
     if common.respelled is not None and middle and common.needs_rounds:
         return CareKind.MIDDLE_RESPELLED
@@ -201,10 +200,10 @@ def _settled(
 
 def run_of_part(run: Run, history: Folder, out: Folder, part: ReadPart, options: ResultOptions) -> ResolveRun:
     """Return what all tasks of a run have in common; arguments as for `resolve_history`."""
-    log_part, _, manifest = part
+    log_part, schedule, manifest = part
     run = run.numbered_as(manifest.tables)
-    steps = row_steps(run, manifest, run.numbers)
-    setups = cluster_setups(run, run.numbers, changes_that_count(run, manifest), steps)
+    steps, roles = row_steps(run, manifest, run.numbers), {name: own.roles for name, own in schedule.items()}
+    setups = cluster_setups(run, run.numbers, changes_that_count(run, manifest), steps, roles)
     manifest = attrs.evolve(manifest, outlines=())  # which no task needs
     return ResolveRun(history, out, manifest, run.numbers, setups, options, log_part, databases=run.databases)
 

@@ -177,6 +177,10 @@ class ResolveRun:
             unlogged=self.unlogged.get(cluster.name, ()),
         )
 
+    def with_careful(self, rows: CarefulRows) -> ResolveRun:
+        """Return the run with more rows that are left to the reference engine."""
+        return attrs.evolve(self, careful=rows if self.careful is None else self.careful.joined(rows))
+
     @property
     def has_careful_keys(self) -> bool:
         """Whether rows are careful ones beside those of whole tables."""

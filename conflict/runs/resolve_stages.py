@@ -207,8 +207,7 @@ class ResolveJob:
 
     def _take_care_of(self, rows: CarefulRows) -> None:
         """Leave rows to the reference engine."""
-        run = self.run
-        self.run = attrs.evolve(run, careful=rows if run.careful is None else run.careful.joined(rows))
+        self.run = self.run.with_careful(rows)
         self._careful = None
 
     def _careful_rows(self, tasks: Sequence[BucketTask]) -> Shared[TouchedRows]:

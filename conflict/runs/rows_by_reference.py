@@ -39,6 +39,7 @@ from conflict.engine.ledger.resolution_ledger import (
 )
 from conflict.engine.ledger.summary import BucketSummary
 from conflict.history.model import History
+from conflict.history.scheduling.schedule_columns import role_of
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import EpochApply, Position, RowMoment, timeline_of
 from conflict.rules.counters import transaction_counters
@@ -283,6 +284,7 @@ def _applies_of(
         if (bucket, key) in key_of:
             moments.setdefault(apply, []).append(RowMoment(*key_of[bucket, key], (epoch, group)))
     columns = {name: getattr(applies, name)[mine].tolist() for name in _PLAIN}
+    columns["role"] = [role_of(number) for number in applies.role[mine].tolist()]
     arrived = zip(applies.arrived_epoch[mine].tolist(), applies.arrived_group[mine].tolist(), strict=True)
     committed = [each or None for each in applies.committed[mine].tolist()]
     judged = [tuple(moments.get(number, ())) for number in mine.tolist()]

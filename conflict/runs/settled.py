@@ -173,7 +173,7 @@ def _by_kernels(run: Run, runner: Runner, history: Folder, options: SettleOption
             held = ingest(runner, run, history, progress=options.progress, with_holes=options.with_holes).manifest
         except NotBuiltError:
             return CareKind.CHANGING_KEYLESS
-    if not options.as_configured and any(marked_otherwise(run, held)):
+    if not options.as_configured and any(marked_otherwise(run, history, held)):
         return CareKind.OTHER_MARKS
     found = _settled_history(run, runner, history, held, options)
     if isinstance(found, CareKind) or options.as_configured:
@@ -191,7 +191,7 @@ def _settled_history(
     run = run.numbered_as(held.tables)
     if not run.compressed.isdisjoint(traced_clusters(history)):
         return CareKind.COMPRESSED
-    if roles_change(history):
+    if options.as_configured and roles_change(history):
         return CareKind.CHANGING_ROLES
     facts = facts_of_history(history, held) if lacks_something(history, held) else None
     if facts is not None and any(each.hides_epochs for each in facts.values()):
@@ -277,7 +277,7 @@ def _causes(
     """Return what would explain that the binlogs contradict the result; `facts` are read if they are None."""
     setups = run.setups.at_end
     causes = tuple(declared_types(images_of_history(manifest), run.setups.over_time))
-    causes += tuple(marked_otherwise(run, manifest))
+    causes += tuple(marked_otherwise(run, history, manifest))
     sliced = any(setup.slices > 1 for tables in setups.values() for setup in tables.values())
     if summary.contradicted or sliced or facts is not None:
         facts = facts or facts_of_history(history, manifest)

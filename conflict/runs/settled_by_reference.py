@@ -31,7 +31,7 @@ from conflict.runs.settled import Settled, SettleOptions
 SETTLED = frozenset(
     (
         *(CareKind.MIDDLE_LINKS, CareKind.MIDDLE_REFRESHES, CareKind.MIDDLE_REJECTED, CareKind.MIDDLE_STOP),
-        *(CareKind.MIDDLE_FILTER, CareKind.MIDDLE_RESPELLED, CareKind.UNLOGGED_DOUBTS, CareKind.CRASH_DOUBTS),
+        *(CareKind.MIDDLE_RESPELLED, CareKind.UNLOGGED_DOUBTS, CareKind.CRASH_DOUBTS),
     )
 )
 _NUMBER_BYTES = 2  # of the table, before the key (docs/jobs.md, `identity`)
@@ -58,12 +58,13 @@ def as_kernels_read(
     common = run_of_part(run, read[0], options.out, part_of_log(run, *read), options.result)
     located = _located(common, _judged_early(history))
     unlogged = {(each.table, each.key) for changes in history.unlogged.values() for each in changes}
-    if unlogged or common.filtered.any():
+    if unlogged:
         keys = dict[int, list[int]]()
         for bucket, key in _located(common, unlogged).values():
             keys.setdefault(bucket, []).append(key)
         numbers = {bucket: np.array(sorted(own), np.int64) for bucket, own in keys.items()}
-        common = attrs.evolve(common, careful=CarefulRows(common.filtered, numbers))
+        tables = np.zeros(len(common.numbers.tables), np.bool_)
+        common = common.with_careful(CarefulRows(tables, numbers))
     common = with_respelled(in_process, common, options.progress)
     applied = []
     for cluster in history.clusters:

@@ -23,7 +23,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.engine.columnar.bucket import Bucket
-from conflict.engine.columnar.setups import rules_of
 from conflict.engine.kernels.arrays import Bool, EpochApplies, Int32, Int64
 from conflict.engine.ledger.contradictions import Images
 from conflict.history.epochs import BinlogEpoch
@@ -112,7 +111,7 @@ def _needed(bucket: Bucket, task: TouchedTask) -> list[Spans]:
     """Return, per cluster, what is needed of the rows."""
     run = task.run
     everything = task.placing or run.part.starts_in_the_middle
-    sends_all = [everything or bool(own.any()) for own in rules_of(run.clusters).tables["reflects"]]
+    sends_all = [everything or bool(cluster.reflects.any()) for cluster in run.clusters]
     wanted, looked_at = task.wanted.load(), []
     for applier, name in enumerate(bucket.clusters):
         rows = rows_looked_at(bucket, applier, wanted[name], everything=sends_all[1 - applier])

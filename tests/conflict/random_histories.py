@@ -10,10 +10,13 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import attrs
+
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.history.model import Cluster, History
 from conflict.history.run import Run
 from conflict.history.timeline import EpochApply, RowChange, Transaction
+from conflict.rules.replication_filter import ReplicationFilter
 from conflict.rules.replication_table import ReplicationRow, Role
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowImage, RowLayout, layout_of_types
@@ -96,6 +99,15 @@ ROLES = [
     (Role.PASS, Role.SECONDARY),
     (Role.PRIMARY, Role.NONE),
 ]
+# Tables whose changes A and B drop.
+Dropped = tuple[tuple[str, ...], tuple[str, ...]]
+NO_FILTERS: Dropped = ((), ())
+FILTERS: list[Dropped] = [
+    ((), ("db.judged",)),
+    (("db.judged",), ()),
+    (("db.other", "db.notes"), ("db.single",)),
+    (("db.judged", "db.other"), ("db.judged", "db.notes")),
+]
 BINLOG_TYPES = (7, 6, 8, 9, 1)
 VALUES = (0, 1, 2, 2**63 - 1, 2**63, 2**64 - 1)
 FIRST_EPOCHS = (1, (7 << 32) + 61, 2**63 - 3)
@@ -104,16 +116,21 @@ EPOCH_STEPS = (1, 2, 62)
 
 
 def configuration(
-    setting: int, roles: tuple[Role, Role] = USUAL_ROLES, binlog_type: int = 7, *, skip_missing: bool = False
+    setting: int,
+    roles: tuple[Role, Role] = USUAL_ROLES,
+    binlog_type: int = 7,
+    *,
+    skip_missing: bool = False,
+    dropped: Dropped = NO_FILTERS,
 ) -> Run:
-    """Return the run that a History belongs to."""
+    """Return the run that a History belongs to; `dropped`: what filters of A and B drop."""
     rows = tuple(
         ReplicationRow("db", table, server, binlog_type, function) for table, server, function in SETTINGS[setting]
     )
     first, second = roles
     clusters = (
-        ClusterConfiguration("A", (LoggingServer(1),), first),
-        ClusterConfiguration("B", (LoggingServer(2),), second),
+        ClusterConfiguration("A", (LoggingServer(1),), first, filter=ReplicationFilter(ignore_table=dropped[0])),
+        ClusterConfiguration("B", (LoggingServer(2),), second, filter=ReplicationFilter(ignore_table=dropped[1])),
     )
     return Run(Configuration(clusters, parse_schema(SCHEMA, database="db"), rows, skip_missing=skip_missing))
 
@@ -249,13 +266,35 @@ class _Maker:
         return RowImage(layout, columns, tuple(row[place] for place in columns))
 
 
-def make_history(seed: int, steps: int, *, complete: bool, roles: tuple[Role, Role] = USUAL_ROLES) -> History:
-    """Return a History; `complete` images never lack a column that a function needs."""
+def make_history(
+    seed: int,
+    steps: int,
+    *,
+    complete: bool,
+    roles: tuple[Role, Role] = USUAL_ROLES,
+    dropped: Dropped = NO_FILTERS,
+) -> History:
+    """
+    Return a History; `complete` images never lack a column that a function needs, `dropped` is as in `configuration`.
+    """
     maker = _Maker(seed, steps, complete=complete)
     for _ in range(steps):
         maker.step()
     clusters = tuple(
-        Cluster(side, server_id, tuple(maker.timeline[side]), role)
-        for server_id, (side, role) in enumerate(zip("AB", roles, strict=True), start=1)
+        Cluster(side, server_id, tuple(maker.timeline[side]), role, filtered={other: frozenset(tables)})
+        for server_id, (side, other, role, tables) in enumerate(zip("AB", "BA", roles, dropped, strict=True), start=1)
     )
     return History(clusters, maker.layouts)
+
+
+def with_changing_roles(history: History, seed: int) -> History:
+    """Return a History whose clusters take other roles at epoch applies, any role after any other."""
+    chance, clusters = Random(seed), list[Cluster]()
+    for cluster in history.clusters:
+        items, role = list[Any](), None
+        for item in cluster.timeline:
+            if isinstance(item, EpochApply) and chance.random() < 0.2:
+                role = chance.choice([Role.PRIMARY, Role.PRIMARY, Role.SECONDARY, Role.SECONDARY, Role.PASS, Role.NONE])
+            items.append(attrs.evolve(item, role=role) if isinstance(item, EpochApply) else item)
+        clusters.append(attrs.evolve(cluster, timeline=tuple(items)))
+    return attrs.evolve(history, clusters=tuple(clusters))

@@ -28,11 +28,9 @@ from conflict.engine.kernels.arrays import (
 )
 from conflict.engine.kernels.column_scans import STOPS, CheckedRows, stopping_rows
 from conflict.engine.kernels.fold import Folded
-from conflict.engine.kernels.logged_rows import reflects
 from conflict.engine.ledger.model import Stop, StoppedAt
 from conflict.history.timeline import Origin
 from conflict.rules.decision import Cause
-from conflict.rules.replication_table import Role
 from conflict.rules.stops import ServerStop
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.columnar.kernel import each_read_only, read_only
@@ -90,7 +88,7 @@ def can_log_stopping(clusters: Sequence[ClusterSetup]) -> bool:
     for logging, applying in ((clusters[0], clusters[1]), (clusters[1], clusters[0])):
         rules = stop_rules(applying)
         all_tables = any(setup.function is not None and setup.function.spec.transactional for setup in logging.setups)
-        logs = np.array([all_tables or _logs(setup, logging.role) for setup in logging.setups], np.bool_)
+        logs = np.array([all_tables or _refreshes(setup) for setup in logging.setups], np.bool_) | logging.reflects
         if np.any(logs & np.logical_or.reduceat(rules.stopping, rules.first)):
             return True
     return False
@@ -110,8 +108,8 @@ def can_stop_by_rows(clusters: Sequence[ClusterSetup]) -> bool:
     return linked or can_log_stopping(clusters) or any(stop_rules(each).blobs.any() for each in clusters)
 
 
-def _logs(setup: TableSetup, role: Role) -> bool:
-    return setup.function is not None and (setup.function.spec.refreshes or reflects(setup, role))
+def _refreshes(setup: TableSetup) -> bool:
+    return setup.function is not None and setup.function.spec.refreshes
 
 
 def _stopping_rows(bucket: Bucket, applier: int, rules: StopRules) -> Int64:
@@ -140,7 +138,7 @@ def _unidentified(bucket: Bucket, applier: int, rules: StopRules) -> Bool:
 
 def _stop_then(bucket: Bucket, applier: int, rules: StopRules, rows: Numbers, apply: Numbers) -> Bool:
     """Return which of some rows of the source stop the applier at their epoch applies. Shape (rows,)."""
-    if not rules.steps or not len(rows):
+    if not rules.change or not len(rows):
         return np.ones(len(rows), np.bool_)
     source = bucket.rows[1 - applier]
     rule = rules.at(bucket.key_table[source.key[rows]], apply)
@@ -212,7 +210,7 @@ def _stopping_row(
     version = _version(rules, change["table"], apply)
     presences = int(rows.before_presence[row]), int(rows.after_presence[row])
     identified, rejected = change["transaction_id"] is not None, phase is Phase.REJECT
-    rule = rules.rule(change["table"], version)
+    rule = rules.rule(change["table"], apply)
     stop = rule.stop(change["operation"], *presences, identified=identified, rejected=rejected)
     assert stop is not None
     return StoppingOperation(
@@ -323,8 +321,8 @@ def _stopping_decision(
     entry = np.array([-1 - source])
     table, operation = int(bucket.key_table[decisions.key[decision]]), int(decisions.operation[decision])
     version = _version(rules, table, apply)
-    presences = _presences(folded.logged, entry, rules.first[[table]] + version, rules)
-    rule = rules.rule(table, version)
+    presences = _presences(folded.logged, entry, rules.at(np.array([table]), np.array([apply])), rules)
+    rule = rules.rule(table, apply)
     stop = rule.stop(operation, *(int(each[0]) for each in presences), rejected=phase is Phase.REJECT)
     assert stop is not None
     return StoppingOperation(
@@ -355,10 +353,9 @@ def stop_of(stopping: StoppingOperation, cluster: ClusterSetup, files: Sequence[
     if stopping.stop is not None:
         return stopping.stop
     place = (stopping.position, stopping.payload_position, stopping.row)
-    tables = cluster.wholes or tuple(setup.table for setup in cluster.setups)  # results name the History tables
     at = StoppedAt(
         cluster.name,
-        tables[stopping.table].full_name,
+        cluster.tables[stopping.table].full_name,
         Operation(stopping.operation),
         stopping.foreign_epoch,
         Origin(files[stopping.file], *place) if stopping.file >= 0 else None,

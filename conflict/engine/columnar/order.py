@@ -29,6 +29,7 @@ from conflict.engine.kernels.arrays import (
     BucketRows,
     Decisions,
     EpochApplies,
+    Int8,
     Int32,
     Int64,
     Logged,
@@ -45,7 +46,7 @@ from ndb_formats.columnar.kernel import read_only
 
 _DECISIVE = ("foreign_epoch", "epoch", "group", "traced", "restarted", "arrived_epoch", "arrived_group")
 _GIVEN = ("committed", "server", "source_server")
-_COLUMNS = (*_DECISIVE, *_GIVEN)
+_COLUMNS = (*_DECISIVE, "role", *_GIVEN)
 
 # Bucket and number in it of rows, by table and key.
 Located = Mapping[tuple[str, bytes], tuple[int, int]]
@@ -60,6 +61,7 @@ class ApplierEpochs:
     The `apply` of a moment is the number among these.
 
     Attributes:
+        role: Number of the role of its cluster; -1 for that at the start.
         returned: The max replicated epoch before the first of them.
     """
 
@@ -70,6 +72,7 @@ class ApplierEpochs:
     restarted: Bool
     arrived_epoch: UInt64
     arrived_group: Int32
+    role: Int8
     committed: Int64
     server: UInt32
     source_server: UInt32
@@ -159,7 +162,8 @@ def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> Epo
         yield "max_replicated", known_before(applier, number, epochs, foreign, traced, returned)
         yield from ordered(_DECISIVE)
 
-    return EpochApplies.of(decisive(), number, _moments_in_order(applied, chosen), ordered(_GIVEN))
+    ((_, role),) = ordered(("role",))
+    return EpochApplies.of(decisive(), number, _moments_in_order(applied, chosen), ordered(_GIVEN), role)
 
 
 def _moments_in_order(applied: Sequence[ApplierEpochs], chosen: Int64) -> RowMoments:

@@ -7,6 +7,7 @@ Computes docs/functions.md, "The table".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -14,7 +15,7 @@ import numpy as np
 
 from conflict.config.configuration import ClusterConfiguration
 from conflict.config.definitions import AlteredColumn
-from conflict.engine.kernels.arrays import Bool, EpochApplies, Int16, Int64, Logged
+from conflict.engine.kernels.arrays import Bool, EpochApplies, Int8, Int16, Int64, Logged, acting
 from conflict.engine.kernels.logged_rows import EventMasks, event_masks, reflects
 from conflict.engine.kernels.records import RULE, Rules
 from conflict.history.grid.key_numbering import SegmentStep
@@ -56,8 +57,9 @@ class ClusterSetup:
         copied: By table number, which of its changes its applier made by copying, for the other cluster.
         wholes: The History tables, in the order of the table numbers; empty if they are the tables of the setups.
         misfits: By table number, a column that the applier may not convert.
-        filtered: Tables whose changes its applier drops; their rows are left to the reference engine.
+        filtered: Tables whose changes its applier drops.
         restarts: By server of its, the own epochs from which on its counters count anew after a restart, in order.
+        later_roles: The roles that it takes later, where these change.
     """
 
     name: str
@@ -74,6 +76,27 @@ class ClusterSetup:
     misfits: Mapping[int, Misfit] = attrs.field(factory=dict)
     filtered: frozenset[str] = frozenset()
     restarts: Restarts = attrs.field(factory=dict)
+    later_roles: frozenset[Role] = frozenset()
+
+    @property
+    def roles(self) -> tuple[tuple[int, Role], ...]:
+        """Its roles by number, the one at the start first; see `conflict.engine.kernels.arrays.acting`."""
+        later = ((number, role) for number, role in enumerate(Role) if role in self.later_roles)
+        return ((-1, self.role), *later)
+
+    @property
+    def reflects(self) -> Bool:
+        """Whether its applier reflects what it applies to each table, in one of its roles. Shape (tables,)."""
+        return np.array([any(reflects(setup, role) for _, role in self.roles) for setup in self.setups], np.bool_)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The History tables, in the order of the table numbers."""
+        return self.wholes or tuple(setup.table for setup in self.setups)
+
+    def drops(self, table: int) -> bool:
+        """Whether its applier drops the changes of a table."""
+        return self.tables[table].full_name in self.filtered
 
     def over_time(self, table: int) -> tuple[TableSetup, ...]:
         """Return the setups of a table, one after the other."""
@@ -115,29 +138,37 @@ def rules_of(clusters: Sequence[ClusterSetup]) -> Rules:
     tables = len(clusters[0].setups)
     count = tables + max(sum(map(len, cluster.versions.values())) for cluster in clusters)
     resolve_columns = [_resolve_column(clusters, table) for table in range(tables)]
-    records = np.zeros((len(clusters), count), RULE)
-    cells = np.zeros((len(clusters), count, len(Operation) + 1), np.int8)  # operations are numbered from 1
-    for number, cluster in enumerate(clusters):
-        records[number]["next"] = np.arange(count)
+    rows = 1 + max(acting(side, number) for side, cluster in enumerate(clusters) for number, _ in cluster.roles)
+    records = np.zeros((max(rows, len(clusters)), count), RULE)
+    cells = np.zeros((*records.shape, len(Operation) + 1), np.int8)  # operations are numbered from 1
+    records["next"] = np.arange(count)
+    for side, cluster in enumerate(clusters):
         numbered = [(table, table, cluster.over_time(table)[0]) for table in range(tables)]
         for table, later in cluster.versions.items():
             last = table
             for setup in later:
-                records[number, last]["next"] = last = len(numbered)
+                records["next"][side :: len(clusters), last] = last = len(numbered)
                 numbered.append((last, table, setup))
-        for place, table, setup in numbered:
-            rule, function = records[number, place], active_function(setup.function, cluster.role)
-            column = resolve_columns[table]
-            rule["unwritten"] = 0 if column is None else unwritten_value(setup.table.columns[column])
-            rule["whole_rows"], rule["skips"] = not setup.format.updated_only, cluster.skip_missing
-            if function is None:
-                continue  # every cell is `Cell.APPLY`
-            rule["gci_bits"], rule["refreshes"] = function.gci_bits, function.spec.refreshes
-            rule["reflects"] = reflects(setup, cluster.role)
-            rule["secondary"] = function.spec.uses_role and cluster.role is Role.SECONDARY
-            if not rule["secondary"]:  # the secondary follows the primary: every cell is `Cell.APPLY`
-                cells[number, place, 1:] = [function.spec.cell(operation) for operation in Operation]
+        for number, role in cluster.roles:
+            row = acting(side, number)
+            for place, table, setup in numbered:
+                _fill_rule(records[row, place], cells[row, place], setup, role, resolve_columns[table])
+                records[row, place]["skips"], records[row, place]["drops"] = cluster.skip_missing, cluster.drops(table)
     return Rules(*each_read_only(records, cells))
+
+
+def _fill_rule(rule: np.void, cells: Int8, setup: TableSetup, role: Role, resolve_column: int | None) -> None:
+    """Fill in what an applier does with a table; of a function that is not active, every cell is `Cell.APPLY`."""
+    function = active_function(setup.function, role)
+    rule["unwritten"] = 0 if resolve_column is None else unwritten_value(setup.table.columns[resolve_column])
+    rule["whole_rows"] = not setup.format.updated_only
+    if function is None:
+        return
+    rule["gci_bits"], rule["refreshes"] = function.gci_bits, function.spec.refreshes
+    rule["reflects"] = reflects(setup, role)
+    rule["secondary"] = function.spec.uses_role and role is Role.SECONDARY
+    if not rule["secondary"]:  # the secondary follows the primary
+        cells[1:] = [function.spec.cell(operation) for operation in Operation]
 
 
 def _resolve_column(clusters: Sequence[ClusterSetup], table: int) -> int | None:
@@ -149,7 +180,9 @@ def _resolve_column(clusters: Sequence[ClusterSetup], table: int) -> int | None:
 
 def masks_of(clusters: Sequence[ClusterSetup]) -> EventMasks:
     """Return which columns the events carry that each cluster's applier logs."""
-    return event_masks([(cluster.role, cluster.setups) for cluster in clusters])
+    primary = Role.PRIMARY
+    roles = [primary if primary in cluster.later_roles else cluster.role for cluster in clusters]
+    return event_masks([(role, cluster.setups) for role, cluster in zip(roles, clusters, strict=True)])
 
 
 def held_columns(
@@ -206,6 +239,7 @@ def cluster_setups(
     numbers: TableNumbers,
     changes: Mapping[str, Sequence[DefinitionChange]],
     steps: Mapping[str, Sequence[SegmentStep]],
+    roles: Mapping[str, frozenset[Role]],
 ) -> tuple[ClusterSetup, ...]:
     """
     Return the setups of both clusters.
@@ -215,6 +249,7 @@ def cluster_setups(
         numbers: Its tables.
         changes: Per cluster, the changes of definitions that were read.
         steps: Per cluster, what they do to the rows of each table, in order.
+        roles: Per cluster, the roles that it takes later.
     """
     setups = run.setups.at_end
     return tuple(
@@ -229,6 +264,7 @@ def cluster_setups(
             run.configuration.skip_missing,
             filtered=frozenset[str]().union(*run.filtered(cluster).values()),
             restarts=run.restarts_of(cluster),
+            later_roles=roles.get(cluster.name, frozenset()),
             **_over_time(run, cluster, numbers, changes.get(cluster.name, ()), steps.get(cluster.name, ())),
         )
         for cluster in run.clusters
@@ -369,17 +405,19 @@ def _is_default_at_end(altered: AlteredColumn, setup: TableSetup) -> bool:
     return last.is_computed if value is NOT_KNOWN else not last.is_computed and implied_value(last) == value
 
 
-def compares_reflected(run: Run) -> bool:
+def compares_reflected(run: Run, later_roles: Mapping[str, frozenset[Role]] = MappingProxyType({})) -> bool:
     """
     Whether a function on one cluster compares values in before images that the other one's applier reflects.
 
-    The kernels know the key alone of such an image.
+    The kernels know the key alone of such an image. `later_roles` is as in `ClusterSetup`, by cluster.
     """
     over_time = run.setups.over_time
     for cluster in run.clusters:
         for peer in run.clusters:
             for table, setups in over_time[cluster.name].items() if peer is not cluster else ():
-                reflected = any(reflects(setup, peer.role) for setup in over_time[peer.name].get(table, ()))
+                roles = {peer.role, *later_roles.get(peer.name, ())}
+                theirs = over_time[peer.name].get(table, ())
+                reflected = any(reflects(setup, role) for setup in theirs for role in roles)
                 if reflected and any(_compares_before(setup) for setup in setups):
                     return True
     return False

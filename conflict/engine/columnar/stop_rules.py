@@ -39,6 +39,7 @@ class StopRule:
         role: Role of the applier's cluster.
         skip_missing: Skip operations that lack the value to compare.
         misfit: Whether the applier may not convert a column.
+        drops: Whether a filter of the applier drops all operations.
         counting: What counts of the setup here.
     """
 
@@ -46,6 +47,7 @@ class StopRule:
     role: Role
     skip_missing: bool
     misfit: bool
+    drops: bool
     counting: tuple[object, ...] = attrs.field(init=False)
 
     @counting.default
@@ -58,6 +60,8 @@ class StopRule:
         self, operation: int, before: int, after: int, *, identified: bool = True, rejected: bool = False
     ) -> ServerStop | None:
         """Return why an operation stops the applier, by the `Presence` of the resolve column in its images."""
+        if self.drops:
+            return None
         function, known = self.setup.function, Operation(operation)
         needed = None if function is None or self.skip_missing else function.spec.needs.get(known)
         found = StopFacts(
@@ -89,7 +93,7 @@ class StopRule:
 @attrs.frozen
 class StopRules:
     """
-    What stops one applier, by rule: one for each setup that a table had.
+    What stops one applier, by rule: one for each role of the applier and each setup that a table had.
 
     Attributes:
         rules: The rules.
@@ -98,6 +102,8 @@ class StopRules:
         column_in_key: The resolve column is part of the primary key, which every image carries. Shape (rules,).
         blobs: Which rules stop the applier where a transaction is rejected, for the table's blobs. Shape (rules,).
         steps: By table number, how many changes of its definition come before each epoch apply. Shape (applies,).
+        setups: How many setups each table had. Shape (tables,).
+        role: Place of the role at each epoch apply among those of the applier. Shape (applies,).
     """
 
     rules: Sequence[StopRule]
@@ -106,17 +112,24 @@ class StopRules:
     column_in_key: Bool
     blobs: Bool
     steps: Mapping[int, Int64]
+    setups: Int64
+    role: Int64
+
+    @property
+    def change(self) -> bool:
+        """Whether a table has several rules, of which one is in force at an epoch apply."""
+        return len(self.rules) > len(self.first)
 
     def at(self, table: Numbers, apply: Numbers) -> Int64:
         """Return the rules of some tables at some epoch applies. Shape of each (rows,)."""
-        found: Int64 = self.first[table]
+        found: Int64 = self.first[table] + self.role[apply] * self.setups[table]
         for number, steps in self.steps.items():
             found += np.where(table == number, steps[apply], 0)
         return found
 
-    def rule(self, table: int, version: int) -> StopRule:
-        """Return the rule of a table under one of its setups."""
-        return self.rules[int(self.first[table]) + version]
+    def rule(self, table: int, apply: int) -> StopRule:
+        """Return the rule of a table at an epoch apply."""
+        return self.rules[int(self.at(np.array([table]), np.array([apply]))[0])]
 
     @property
     def stopping(self) -> Bool:
@@ -130,21 +143,34 @@ class StopRules:
 
 
 def stop_rules(cluster: ClusterSetup, applies: EpochApplies | None = None) -> StopRules:
-    """Return what stops an applier; without epoch applies, it is not known which setup of a table is in force."""
+    """Return what stops an applier; without epoch applies, it is not known which setup and role are in force."""
     over_time = [cluster.over_time(table) for table in range(len(cluster.setups))]
     rules = [
-        StopRule(setup, cluster.role, cluster.skip_missing, table in cluster.misfits)
+        StopRule(setup, role, cluster.skip_missing, table in cluster.misfits, cluster.drops(table))
         for table, setups in enumerate(over_time)
+        for _, role in cluster.roles
         for setup in setups
     ]
+    setups = np.array([len(each) for each in over_time], np.int64)
     return StopRules(
         rules,
-        first=np.cumsum([0, *map(len, over_time)])[:-1],
+        first=(np.cumsum(setups) - setups) * len(cluster.roles),
         kinds=np.array([rule.kinds() for rule in rules], np.int8).reshape(-1, OPERATIONS, *2 * [len(Presence)]),
         column_in_key=np.array([_compares_key(rule.setup) for rule in rules], np.bool_),
         blobs=np.array([rule.stop(*_WRITE, rejected=True) is ServerStop.BLOB_REFRESH for rule in rules], np.bool_),
         steps={} if applies is None else {table: steps_before(each, applies) for table, each in cluster.steps.items()},
+        setups=setups,
+        role=np.zeros(0, np.int64) if applies is None else _places(cluster, applies),
     )
+
+
+def _places(cluster: ClusterSetup, applies: EpochApplies) -> Int64:
+    """Return the place of the role at each epoch apply among those of a cluster; any number for another's."""
+    if not cluster.later_roles:
+        return np.broadcast_to(np.int64(0), len(applies))
+    places = np.zeros(len(Role) + 1, np.int64)
+    places[[number + 1 for number, _ in cluster.roles]] = np.arange(len(cluster.roles))
+    return np.asarray(places[applies.role + 1])
 
 
 def _compares_key(setup: TableSetup) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import attrs
 import numpy as np
@@ -23,6 +23,7 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
+AnyNumber = TypeVar("AnyNumber", int, Int8)
 
 
 def holds_anything(column: npt.NDArray[Any]) -> bool:
@@ -142,13 +143,14 @@ class RowMoments:
 # An epoch apply. `max_replicated` is that before it. Before own epoch and group `arrived_...` the applier cannot have
 # begun with it. `traced`: its binlog shows it. `restarted`: the applier was restarted since the one before.
 # `previous` is the epoch apply before of the same applier, -1 for none; `EpochApplies.by_epoch[received_start:
-# received_stop]` are those of the other applier that receive what this one logs.
+# received_stop]` are those of the other applier that receive what this one logs. `acting` is the row of `Rules`: that
+# of its cluster in its role.
 EPOCH_APPLY = np.dtype(
     [
         *[("epoch", "u8"), ("foreign_epoch", "u8"), ("max_replicated", "u8")],
         *[("arrived_epoch", "u8"), ("group", "i4"), ("arrived_group", "i4")],
         *[("previous", "i4"), ("received_start", "i4"), ("received_stop", "i4")],
-        *[("applier", "i1"), ("source", "i1"), ("traced", "?"), ("restarted", "?")],
+        *[("applier", "i1"), ("source", "i1"), ("acting", "i1"), ("traced", "?"), ("restarted", "?")],
     ],
     align=True,
 )
@@ -190,6 +192,7 @@ class EpochApplies:
         number: Int32,
         moments: RowMoments,
         others: Iterable[tuple[str, npt.NDArray[Any]]],
+        role: Int8 | None = None,
     ) -> Self:
         """
         Return epoch applies in order.
@@ -199,11 +202,13 @@ class EpochApplies:
             number: See the attribute.
             moments: See the attribute.
             others: By name, `committed`, `server` and `source_server`.
+            role: Number of the role of each, -1 for that at the start; None if no role changes.
         """
         records = np.zeros(len(number), EPOCH_APPLY)
         for name, column in columns:
             records[name] = column
         records["source"] = 1 - records["applier"]
+        records["acting"] = records["applier"] if role is None else acting(records["applier"], role)
         by_epoch, second = _receivers(records)
         applier = np.ascontiguousarray(records["applier"])
         return cls(records, applier, by_epoch, second, number, moments=moments, **dict(others))
@@ -247,6 +252,11 @@ class EpochApplies:
         return self.records["max_replicated"]
 
     @property
+    def role(self) -> Int8:
+        """Number of the role of its cluster then; -1 for that at the start."""
+        return np.asarray((self.records["acting"] - self.applier) // 2 - 1)
+
+    @property
     def restarted(self) -> Bool:
         """Whether the applier was restarted since the one before."""
         return self.records["restarted"]
@@ -263,6 +273,11 @@ class EpochApplies:
 
     def __len__(self) -> int:
         return len(self.records)
+
+
+def acting(applier: AnyNumber, role: AnyNumber) -> AnyNumber:
+    """Return the row of `Rules` of an applier in a role, given by number; -1 for the role at the start."""
+    return applier + 2 * (role + 1)
 
 
 def _receivers(records: npt.NDArray[np.void]) -> tuple[Int32, int]:

@@ -236,6 +236,8 @@ def _try_operations(number, schedule, arrival, changes, rules, limits, trials, f
         if found.knowledge[key, here] != NEVER_MET or row["empty"]:
             continue
         table = found.states[key, here]["table"]
+        if rules.tables[here, table]["drops"]:
+            continue
         cell = rules.cells[here, table, row["operation"]]
         values = changes.values[place * changes.value_step]
         if trials.at[key] != number:

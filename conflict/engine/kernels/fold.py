@@ -322,7 +322,7 @@ def log_rows(number, schedule, rules, work, decisions, places, sent):
                 continue
             key = decisions.key[place]
             mine, note = work.state.rows[key, here], work.state.notes[key, here]
-            rule = rules.tables[here, mine["table"]]
+            rule = rules.tables[apply["acting"], mine["table"]]
             if refreshing:
                 logs = needs_refresh(rule["refreshes"], decisions.operation[place], decisions.cause[place])
             else:

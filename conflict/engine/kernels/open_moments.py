@@ -140,7 +140,7 @@ def _try_moments(number, schedule, changes, rules, rejected, work, passes, judge
 
     The decisions on a row do not depend on other rows. So each trial undoes one own change of all rows at once.
     """
-    here = schedule.applies[number]["applier"]
+    here, acting = schedule.applies[number]["applier"], schedule.applies[number]["acting"]
     start, stop = judged.starts[number], judged.starts[number + 1]
     keys = judged.key[start:stop]
     final, trial = passes.final, passes.trial
@@ -149,7 +149,7 @@ def _try_moments(number, schedule, changes, rules, rejected, work, passes, judge
     count, saved, _ = decide_pass(number, schedule, changes, rules, rejected, work, final, ZERO, YES)
     if count < 0:
         return  # the pass that is committed fails, too
-    _note_facts(here, rules, work, final, final, count, facts)
+    _note_facts((here, acting), rules, work, final, final, count, facts)
     effects = np.empty(len(keys), np.int8)
     for place in range(len(keys)):
         effects[place] = NEVER if facts[keys[place]] & WITH_TRANSACTION else _effect(here, keys[place], work, facts)
@@ -159,7 +159,7 @@ def _try_moments(number, schedule, changes, rules, rejected, work, passes, judge
         for key in keys:
             facts[key] = 0
         count, saved, _ = decide_pass(number, schedule, changes, rules, rejected, work, trial, ZERO, YES)
-        _note_facts(here, rules, work, trial, final, count, facts)
+        _note_facts((here, acting), rules, work, trial, final, count, facts)
         restore(here, saved, work)
         for place in range(chosen):
             copy_version(work.state.rows[work.moved[place]["key"], here], work.moved[place])
@@ -173,12 +173,12 @@ def _try_moments(number, schedule, changes, rules, rejected, work, passes, judge
 
 
 @kernel
-def _note_facts(here, rules, work, decisions, final, count, facts):
+def _note_facts(applier, rules, work, decisions, final, count, facts):
     """
     Note what a pass decided on the marked rows.
 
     Args:
-        here: Number of the applier's cluster.
+        applier: Number of the applier's cluster, and its row of `Rules`.
         rules: `Rules`.
         work: `Work`, after the pass.
         decisions: Those of the pass.
@@ -186,6 +186,7 @@ def _note_facts(here, rules, work, decisions, final, count, facts):
         count: How many operations there are.
         facts: Bits are set. int8, shape (keys,).
     """
+    here, acting = applier
     for place in range(count):
         key = decisions.key[place]
         if not work.marks[key]:
@@ -197,7 +198,7 @@ def _note_facts(here, rules, work, decisions, final, count, facts):
         if verdict == APPLIED:
             facts[key] |= WROTE
         elif verdict == REJECTED:
-            refreshes = rules.tables[here, work.state.rows[key, here]["table"]]["refreshes"]
+            refreshes = rules.tables[acting, work.state.rows[key, here]["table"]]["refreshes"]
             if needs_refresh(refreshes, decisions.operation[place], cause):
                 facts[key] |= REFRESHES
             if cause == TRANSACTION:

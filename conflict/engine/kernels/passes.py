@@ -219,7 +219,7 @@ def decide_pass(number, schedule, changes, rules, rejected, work, decisions, mad
         The number of decisions, or `FULL`; the number of saved rows; and whether the applier may have to log something.
     """
     apply, state, log = schedule.applies[number], work.state, work.log
-    here, there = apply["applier"], apply["source"]
+    here, there, acting = apply["applier"], apply["source"], apply["acting"]
     first, end = changes.begin[there], changes.begin[there + 1]
     pass_number = 2 * number + undoing
     arrival = arrival_of(number, work)
@@ -255,19 +255,21 @@ def decide_pass(number, schedule, changes, rules, rejected, work, decisions, mad
             complete = not row["incomplete"]
             kind = EMPTY if row["empty"] else CHANGE
             decisions.source[made] = place - 1 - first
+        mine = state.rows[key, here]
+        rule = rules.tables[acting, mine["table"]]
+        if rule["drops"]:
+            continue
         decisions.key[made] = key
         if undoing and not work.marks[key]:
             made += 1
             continue
         # 2. The decision.
-        mine = state.rows[key, here]
-        rule = rules.tables[here, mine["table"]]
         if kind == EMPTY:
             verdict, cause, incoming, stored = IGNORED, NO_CAUSE, NOTHING, NOTHING
         elif contains(rejected, group):
             verdict, cause, incoming, stored = REJECTED, TRANSACTION, NOTHING, NOTHING
         else:
-            cell, known = rules.cells[here, mine["table"], operation], apply["max_replicated"]
+            cell, known = rules.cells[acting, mine["table"], operation], apply["max_replicated"]
             brought = (operation, reflected, before_given, before, given, after, complete)
             then = NOT_EARLY
             if arrival["early_start"] < arrival["early_stop"]:

@@ -51,6 +51,7 @@ RULE = np.dtype(
     [
         *[("unwritten", "u8"), ("next", "i2"), ("gci_bits", "i1")],
         *[("refreshes", "?"), ("secondary", "?"), ("reflects", "?"), ("whole_rows", "?"), ("skips", "?")],
+        ("drops", "?"),
     ],
     align=True,
 )
@@ -121,12 +122,16 @@ class Rules(NamedTuple):
     """
     What each applier does with each table in its role.
 
+    The first two rows are those of the clusters in their roles at the start, others those in other roles; see
+    `conflict.engine.kernels.arrays.acting`.
+
     Attributes:
-        tables: `RULE`, shape (clusters, tables). `unwritten`: the resolve column of a row to which no operation wrote
+        tables: `RULE`, shape (rows, tables). `unwritten`: the resolve column of a row to which no operation wrote
             it; `refreshes`: a rejected operation refreshes its row; `secondary`: the role is SECONDARY, and the
             function uses roles; `reflects`: applied operations are logged for the secondary; `whole_rows`: an update
-            is logged with all columns; `skips`: operations that lack the value to compare are skipped.
-        cells: `Cell` by operation. Shape (clusters, tables, operations), int8.
+            is logged with all columns; `skips`: operations that lack the value to compare are skipped; `drops`: a
+            filter of the applier drops all operations.
+        cells: `Cell` by operation. Shape (rows, tables, operations), int8.
     """
 
     tables: Records

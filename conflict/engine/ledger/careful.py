@@ -45,11 +45,6 @@ class CareKind(Enum):
         "on which a foreign key acts, or that are linked to such rows",
         "What happens to one row reaches others, in any bucket.",
     )
-    FILTERED = _Care(
-        "filtered",
-        "of tables whose changes an applier drops (replicate_* filters)",
-        "What is filtered is no operation: the kernels decide every change that a cluster logged.",
-    )
     UNLOGGED = _Care(
         "unlogged",
         "that a cluster changed without a log",
@@ -160,12 +155,6 @@ class CareKind(Enum):
         "crash_doubts",
         "all data nodes of a cluster went down, and the logs hold at most 200,000 row changes",
         "What a row came back as can decide on other rows, of transactions in conflict and of tables that refer to it.",
-        whole=True,
-    )
-    MIDDLE_FILTER = _Care(
-        "middle_filter",
-        "the logs start in the middle, and an applier drops the changes of a table",
-        "What is not known of other rows is looked at in the buckets alone.",
         whole=True,
     )
     MIDDLE_LINKS = _Care(

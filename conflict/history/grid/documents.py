@@ -81,7 +81,7 @@ def _hints(kind: type[attrs.AttrsInstance]) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-FORMAT = 18
+FORMAT = 19
 
 
 def to_json(value: attrs.AttrsInstance) -> dict[str, Any]:

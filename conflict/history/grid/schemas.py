@@ -72,6 +72,7 @@ _EFFECT: list[tuple[str, pa.DataType]] = [
     ("epoch", pa.uint64()),
     ("group", pa.int32()),
     ("effect", pa.int8()),
+    ("flags", pa.int16()),
     ("after_digest", pa.uint64()),
 ]
 

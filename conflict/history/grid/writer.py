@@ -92,7 +92,8 @@ class PartBuilder:
                 self._add_keyless(change, (epoch.number, group, 0), own=False)
                 continue
             identity = identity_of(number, change.key)
-            row = (identity, number, epoch.number, group, int(effect_of(change)), _digest(change))
+            effect, flags = int(effect_of(change)), int(change.flags)
+            row = (identity, number, epoch.number, group, effect, flags, _digest(change))
             self._part(identity).consequences.append(row)
 
     def add_change(self, change: RowChange, epoch: int, group: int, ordinal: int) -> None:

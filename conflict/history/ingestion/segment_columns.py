@@ -222,6 +222,7 @@ class _Parts:
             self.grouped.epochs.number[self.grouped.events.epoch[event]],
             self.grouped.events.group[event],
             _EFFECTS[refreshed.astype(np.int8), deleted.astype(np.int8)],
+            self.events.flags[event].astype(np.int16),
             self.rows.digest[rows],
         ]
         return pa.table(columns, schema=STAGED_CONSEQUENCES)

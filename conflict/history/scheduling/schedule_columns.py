@@ -80,6 +80,12 @@ class ScheduleColumns:
         given = (self["before_epoch"] == epoch) & (self["before_group"] == group) & self["certain"]
         return np.flatnonzero(~given)
 
+    @property
+    def roles(self) -> frozenset[Role]:
+        """The roles in which the applier made some of them, where these are known to change."""
+        found = map(role_of, np.unique(self["role"]).tolist())
+        return frozenset(role for role in found if role is not None)
+
     def chosen(self, which: npt.NDArray[Any] | slice) -> ScheduleColumns:
         """Return some of them, in order."""
         return attrs.evolve(self, columns={name: each[which] for name, each in self.columns.items()})
@@ -159,6 +165,11 @@ def role_number(role: Role | None) -> int:
     return -1 if role is None else _ROLES.index(role)
 
 
+def role_of(number: int) -> Role | None:
+    """Return the role with a number; the inverse of `role_number`."""
+    return None if number < 0 else _ROLES[number]
+
+
 def _row(apply: EpochApply) -> tuple[object, ...]:
     """Return an epoch apply as values of `COLUMNS`."""
     window = apply.window or _GIVEN
@@ -190,6 +201,6 @@ def _apply(source: str, row: dict[str, Any]) -> EpochApply:
         source=source,
         arrived=arrived,
         window=None if window == _GIVEN else window,
-        role=None if role < 0 else _ROLES[role],
+        role=role_of(role),
         committed=committed,
     )

@@ -19,6 +19,7 @@ import numpy as np
 
 from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.applier_stops import hangs_on_rows, stop_of
+from conflict.engine.columnar.bucket import CarefulRows
 from conflict.engine.columnar.bucket_view import BucketView, CommitTimes
 from conflict.engine.columnar.fixed_point import FixedPoint, without_rounds
 from conflict.engine.columnar.order import ApplierEpochs
@@ -72,6 +73,8 @@ def compare_settled(
         pairs: The pairs.
         progress: Called with the name of the stage, tasks done, and their number.
     """
+    if run.filtered.any():
+        run = run.with_careful(CarefulRows(run.filtered))
     subject = TrialSubject(run.manifest, run.numbers, run.clusters, _commit_times(run))
     trials = [subject.trial(pair) for pair in pairs]
     left_out = run.respelled if run.part.starts_in_the_middle else run.careful
@@ -93,7 +96,8 @@ def why_not_compared(run: Run, resolved: ResolvedRun, common: ResolveRun) -> str
         return f"the logs start in the middle, and rows cannot be compared: {rows}"
     if resolved.unlogged and not resolved.unlogged_followed:
         return f"too many rows were changed without a log to follow them: {rows}"
-    acts = common.careful is not None and common.linked.tables.any() and not common.part.starts_in_the_middle
+    left_out = common.careful is not None or common.filtered.any()
+    acts = left_out and common.linked.tables.any() and not common.part.starts_in_the_middle
     return LINK_ACTS if acts else None
 
 

@@ -87,6 +87,7 @@ def _begin(here, foreign, site, setting, apply, arrival):
     apply["epoch"], apply["group"] = epoch_number(setting, site["tick"]), site["groups"]
     apply["foreign_epoch"], apply["max_replicated"] = foreign["number"], site["known"]
     apply["applier"], apply["source"], apply["traced"] = here, setting["source"], True
+    apply["acting"] = here
     apply["previous"] = site["last_apply"]
     arrival["first"], arrival["last"] = foreign["first"], foreign["last"]
     arrival["queue_start"], arrival["queue_stop"] = foreign["queue_start"], foreign["queue_stop"]

@@ -24,14 +24,18 @@ from tests.conflict.engine.columnar.both_engines import (
     binlogs_by_reference,
     by_kernels,
     by_reference,
+    with_care,
 )
 from tests.conflict.random_histories import (
     BINLOG_TYPES,
+    FILTERS,
     ROLES,
     SETTINGS,
     USUAL_ROLES,
+    Dropped,
     configuration,
     make_history,
+    with_changing_roles,
 )
 from tests.examples import examples
 
@@ -78,6 +82,56 @@ def test_kernels_agree_with_the_reference_engine(
     history = make_history(seed, steps, complete=complete, roles=roles)
     run = configuration(setting, roles, binlog_type, skip_missing=skip_missing)
     assume(not compares_reflected(run))
+    expected = by_reference(history, run)
+    assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_segment=epochs_per_segment)
+
+
+@given(**{**RUNS, "dropped": st.sampled_from(FILTERS)})
+@examples(12, long=90)
+def test_they_agree_where_appliers_drop_changes(
+    seed: int,
+    steps: int,
+    complete: bool,
+    setting: int,
+    roles: tuple[Role, Role],
+    binlog_type: int,
+    skip_missing: bool,
+    buckets: int,
+    epochs_per_segment: int,
+    dropped: Dropped,
+) -> None:
+    """Also with filters, whatever else the dropped changes would have done; and no row is left to the reference."""
+    history = make_history(seed, steps, complete=complete, roles=roles, dropped=dropped)
+    run = configuration(setting, roles, binlog_type, skip_missing=skip_missing, dropped=dropped)
+    assume(not compares_reflected(run))
+    found, careful = with_care(history, run, in_process, buckets=buckets, epochs_per_segment=epochs_per_segment)
+    assert found == by_reference(history, run)
+    assert not careful
+
+
+@given(
+    **{
+        **RUNS,
+        "setting": st.sampled_from([place for place, rows in enumerate(SETTINGS) if "EPOCH2" in str(rows)]),
+        "binlog_type": st.sampled_from([7, 9]),
+    }
+)
+@examples(16, long=200)
+def test_they_agree_where_roles_change(
+    seed: int,
+    steps: int,
+    complete: bool,
+    setting: int,
+    roles: tuple[Role, Role],
+    binlog_type: int,
+    skip_missing: bool,
+    buckets: int,
+    epochs_per_segment: int,
+) -> None:
+    """Also where an applier judges as primary for some epochs, and as another role for others."""
+    history = with_changing_roles(make_history(seed, steps, complete=complete, roles=roles), seed)
+    run = configuration(setting, roles, binlog_type, skip_missing=skip_missing)
+    assume(not compares_reflected(run, dict.fromkeys("AB", frozenset(Role))))
     expected = by_reference(history, run)
     assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_segment=epochs_per_segment)
 
