@@ -13,8 +13,9 @@ from conflict.history.run import KeptAlone, Run
 from conflict.history.tasks import in_threads
 from conflict.judge.case import ConflictCase
 from conflict.runs.settled import EVERY_KIND, Settled, SettleOptions, settled
-from tests.corpora import DEMO, RECORDINGS
+from tests.corpora import RECORDINGS
 
+PLAIN = RECORDINGS / "conflict/epoch/before_refresh_type8"
 HIDDEN = RECORDINGS / "operations/hidden_changes/hidden_changes_epoch2_trans_type7"
 
 
@@ -30,7 +31,7 @@ def options(folder: Path) -> SettleOptions:
 
 def test_what_the_kernels_decide(tmp_path: Path) -> None:
     """Nobody else decides it, and the rest of the result is written at the end."""
-    found = settled(recorded(DEMO), in_threads, attrs.evolve(options(tmp_path), by_reference=EVERY_KIND))
+    found = settled(recorded(PLAIN), in_threads, attrs.evolve(options(tmp_path), by_reference=EVERY_KIND))
     assert isinstance(found, Settled)
     assert (found.left, found.by_reference, found.resolved.engine) == (None, None, "")
     assert not (tmp_path / "out/applied_epochs").exists()
