@@ -64,14 +64,22 @@ def run_in_memory(
     out: Folder,
     progress: StageProgress = no_progress,
     options: ResultOptions = DEFAULT_OPTIONS,
+    readings: Mapping[str, ClusterReading] | None = None,
 ) -> tuple[ResolvedRun, History]:
     """
     Resolve with the reference engine, in this process, and write the result.
 
+    Args:
+        run: The run.
+        out: Where the result goes.
+        progress: Called with the name of the stage, what is done, and what there is to do.
+        options: What the result holds.
+        readings: What was read of the binlogs; None to read them.
+
     Returns:
         The result; and the History: its epochs at their places, rows judged when they were.
     """
-    run, facts, found = _read(run, progress)
+    run, facts, found = _read(run, progress, readings)
     runs = [
         _written(out if number == 1 else out.below(reading_path(number)), each, facts, options)
         for number, each in enumerate(found, start=1)
@@ -87,10 +95,12 @@ def run_in_memory(
     return resolved, found[0].history
 
 
-def _read(run: Run, progress: StageProgress) -> tuple[Run, dict[str, LogFacts], list[_ResolvedReading]]:
+def _read(
+    run: Run, progress: StageProgress, readings: Mapping[str, ClusterReading] | None = None
+) -> tuple[Run, dict[str, LogFacts], list[_ResolvedReading]]:
     """Read the binlogs of a run; return it as they show it, what they tell, and their likeliest readings, resolved."""
     refuse_inexact_keys(run.data_schema.tables)
-    readings = read_clusters(run, partial(progress, "reading binlogs"))
+    readings = readings or read_clusters(run, partial(progress, "reading binlogs"))
     hints = run.hints(usable_epochs(run, readings, with_holes=run.span.cuts))
     facts = {
         cluster.name: facts_of_epochs(

@@ -22,10 +22,11 @@ from conflict.engine.ledger.summary import RunSummary
 from conflict.errors import HistoryError, NotBuiltError
 from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.folder import Folder
-from conflict.history.grid.manifest import AGAIN, Manifest, load_manifest, refuse_damage
+from conflict.history.grid.manifest import AGAIN, Manifest, load_manifest, read_manifest, refuse_damage
 from conflict.history.ingestion.extension import refuse_other_statements
 from conflict.history.ingestion.plan import load_plan, refuse_differences
 from conflict.history.model import History
+from conflict.history.reading import ClusterReading
 from conflict.history.run import Run
 from conflict.history.tasks import Runner
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
@@ -44,9 +45,10 @@ from conflict.runs.history_facts import (
     traced_clusters,
 )
 from conflict.runs.ingest_job import ingest
+from conflict.runs.readings_of_history import TOLD_BY_HISTORY, readings_of_history
 from conflict.runs.reference_run import run_in_memory
-from conflict.runs.resolve_job import SettledHistory, settle_history
-from conflict.runs.resolve_run import part_of_log
+from conflict.runs.resolve_job import SettledHistory, run_of_part, settle_history
+from conflict.runs.resolve_run import WHOLE, part_of_log
 from conflict.runs.touched_rows import changes_older_keyless_rows
 from conflict.telling.shown_text import listed
 
@@ -127,7 +129,7 @@ def settled(run: Run, runner: Runner, options: SettleOptions) -> Settled | CareK
         HistoryError: Binlogs, schedule and configuration contradict each other; or there is no such History, or it
             alone has rows which the reference engine would have to read.
     """
-    left: CareKind | None = None
+    left, readings = None, None
     if options.history is not None:
         with refusing_contradictions(options.history if options.is_finished else None, AGAIN):
             found = _by_kernels(run, runner, options.history, options)
@@ -136,12 +138,22 @@ def settled(run: Run, runner: Runner, options: SettleOptions) -> Settled | CareK
         clear_result(options.out)
         if found not in options.by_reference:
             return found
-        _refuse_kept_alone(run, found)
         left = found
-    resolved, history = run_in_memory(run, options.out, options.progress, options.result)
+        if left in TOLD_BY_HISTORY:
+            readings = _readings(run, options.history, options)
+        else:
+            _refuse_kept_alone(run, left)
+    resolved, history = run_in_memory(run, options.out, options.progress, options.result, readings)
     if left is not None:
         resolved = attrs.evolve(resolved, engine="reference", engine_reason=left.value.what)
     return Settled(resolved, left, by_reference=history)
+
+
+def _readings(run: Run, history: Folder, options: SettleOptions) -> dict[str, ClusterReading]:
+    """Return what a History has of the binlogs of a run."""
+    held = options.held or read_manifest(history)
+    run = run.numbered_as(held.tables)
+    return readings_of_history(run, run_of_part(run, history, options.out, (WHOLE, {}, held), options.result))
 
 
 def needs_reference(run: Run, taken: Collection[CareKind] = ()) -> CareKind | None:

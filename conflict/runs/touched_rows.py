@@ -264,7 +264,7 @@ def read_keyless(run: ResolveRun) -> TouchedRows:
 
 def keyless_images(run: ResolveRun) -> dict[str, Images]:
     """Return, per cluster, the images that its binlog shows its applier gave these rows."""
-    return {name: recorded_images(list(_epochs(run, name, _rows(run, name)))) for name in run.manifest.clusters}
+    return {name: recorded_images(list(keyless_epochs(run, name))) for name in run.manifest.clusters}
 
 
 def _rows(run: ResolveRun, name: str) -> list[dict[str, Any]]:
@@ -278,6 +278,11 @@ def _rows(run: ResolveRun, name: str) -> list[dict[str, Any]]:
         kept = pc.and_(kept, pc.greater_equal(epochs, pa.scalar(bounds.first, pa.uint64())))
     rows: list[dict[str, Any]] = table.filter(kept).to_pylist()
     return rows
+
+
+def keyless_epochs(run: ResolveRun, name: str) -> Iterator[BinlogEpoch]:
+    """Yield the epochs of a cluster's log, of rows of tables without a primary key alone."""
+    yield from _epochs(run, name, _rows(run, name))
 
 
 def _epochs(run: ResolveRun, name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[BinlogEpoch]:
@@ -299,7 +304,7 @@ def _epochs(run: ResolveRun, name: str, rows: Sequence[Mapping[str, Any]]) -> It
 def changes_older_keyless_rows(run: ResolveRun) -> bool:
     """Whether a cluster's first change of such a row in its log is an update or a delete: the row was there before."""
     return run.manifest.has_rows_without_key and any(
-        changes_older_rows(list(_epochs(run, name, _rows(run, name)))) for name in run.manifest.clusters
+        changes_older_rows(list(keyless_epochs(run, name))) for name in run.manifest.clusters
     )
 
 

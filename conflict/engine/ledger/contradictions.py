@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from conflict.engine.ledger.layout import ROW_KEY
 from conflict.history.epochs import BinlogEpoch
-from conflict.history.grid.columns import digest_of, other_values
+from conflict.history.grid.columns import KnownImage, digest_of, other_values
 from conflict.history.model import Cluster
 from conflict.history.roles import FittingMarks, Mark, mark_of
 from conflict.history.shown_effects import Effect, effect_of
@@ -136,6 +136,8 @@ def _other_values(given: RowImage | None, written: RowImage | int | None) -> boo
     """Whether two images carry the same columns with other values."""
     if given is None or written is None:
         return False
+    if isinstance(written, KnownImage):
+        written = written.digest
     if isinstance(written, int):
         return other_values(digest_of(given), written)
     return given.present == written.present and given.payloads != written.payloads
