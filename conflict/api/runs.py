@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from conflict.config.run_file import RunFile
     from conflict.discovery.draft import Draft
     from conflict.results.result import Result
-    from conflict.results.run_document import ResolvedRun
+    from conflict.results.run_document import RunDocument
     from conflict.runs.ingest_job import Ingested
     from conflict.whatif.comparing.comparison import Comparison
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 _RUN_FILE = Typed("run_file", "The run file (TOML); its binlogs need not be there.")
 
 
-def _result_of(found: tuple[ResolvedRun, str]) -> Result:
+def _result_of(found: tuple[RunDocument, str]) -> Result:
     from conflict.results.result import read_result
 
     return read_result(found[1])
@@ -84,7 +84,7 @@ def resolve(
     primary: Annotated[str | None, CLUSTER] = None,
     force: bool = False,
     progress: StageProgress = no_progress,
-) -> tuple[ResolvedRun, str]:
+) -> tuple[RunDocument, str]:
     """
     Resolve the binlogs of a run; as the command ``resolve``. Return a `Result`.
 

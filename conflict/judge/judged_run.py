@@ -24,7 +24,7 @@ from conflict.judge.open_epochs import RecordedEpoch, TrackedOperation
 from conflict.judge.result_differences import result_differences, setup_differences
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.files import count_rejected, read_applied_epochs, read_rows, read_rows_in_part, read_tracked
-from conflict.results.run_document import ResolvedRun, reading_path
+from conflict.results.run_document import RunDocument, reading_path
 from conflict.results.server_counters import ServerCounters, server_counters
 from conflict.rules.counters import COUNTED_AGAIN, moved_counters
 from conflict.rules.decision import Decision, Verdict, decision_of
@@ -65,14 +65,14 @@ class JudgedRun:
 
     run: Run
     databases: Mapping[str, str]
-    resolved: ResolvedRun = attrs.field(repr=False)
+    resolved: RunDocument = attrs.field(repr=False)
     results: dict[str, ClusterResult] = attrs.field(repr=False)
     applied: dict[str, list[tuple[Position, RecordedEpoch]]] = attrs.field(repr=False)
     tracked: dict[str, list[TrackedOperation]] = attrs.field(repr=False)
     servers: Sequence[ServerCounters] = attrs.field(default=(), repr=False)
 
     @classmethod
-    def read(cls, case: ConflictCase, out: Folder, resolved: ResolvedRun) -> Self:
+    def read(cls, case: ConflictCase, out: Folder, resolved: RunDocument) -> Self:
         """Read the result of a case."""
         run, setups = resolved.run, resolved.run.setups.at_end
         servers = server_counters(run, resolved.summary.stretches)
@@ -209,7 +209,7 @@ class JudgedRun:
         return found
 
 
-def read_readings(case: ConflictCase, out: Folder, resolved: ResolvedRun) -> list[JudgedRun]:
+def read_readings(case: ConflictCase, out: Folder, resolved: RunDocument) -> list[JudgedRun]:
     """Read the result of a case, and those of other readings of its binlogs (see `conflict.results.run_document`)."""
     others = enumerate(resolved.other_readings, start=2)
     return [
@@ -235,7 +235,7 @@ def _all(setups: Mapping[str, Sequence[TableSetup]]) -> list[TableSetup]:
 
 
 def _read_results(
-    run: Run, out: Folder, resolved: ResolvedRun, servers: Sequence[ServerCounters]
+    run: Run, out: Folder, resolved: RunDocument, servers: Sequence[ServerCounters]
 ) -> dict[str, ClusterResult]:
     """Read the result of each cluster; a server that was restarted counts anew from there on."""
     results, own_name = {}, run.databases.own_name

@@ -123,7 +123,7 @@ def doubts_of(run: Document) -> tuple[Doubt, ...]:
     Return what makes a result doubtful, the worst first; alarms come before all others.
 
     Args:
-        run: The document `run.json`, or the part that `conflict.results.run_document.ResolvedRun.checks` returns.
+        run: The document `run.json`, or the part that `conflict.results.run_document.RunDocument.checks` returns.
     """
     parts = (
         *(_contradiction, _missing_parts, _changes_under_way),

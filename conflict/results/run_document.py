@@ -116,7 +116,7 @@ def changes_under_way(
 
 
 @attrs.frozen
-class ResolvedRun:
+class RunDocument:
     """
     The result of a run.
 
@@ -158,7 +158,7 @@ class ResolvedRun:
     starts: dict[str, int] = attrs.field(factory=dict)
     engine: str = ""
     engine_reason: str = ""
-    other_readings: tuple[ResolvedRun, ...] = attrs.field(default=(), repr=False)
+    other_readings: tuple[RunDocument, ...] = attrs.field(default=(), repr=False)
     under_way: tuple[UnderWay, ...] = ()
     moves: ChannelMoves = attrs.field(factory=ChannelMoves)
     unlogged: Mapping[str, Sequence[UnloggedChange]] = attrs.field(factory=dict)

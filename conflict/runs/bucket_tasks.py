@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from conflict.engine.columnar.applier_stops import StoppingOperation, first_stopping, stopping_decisions
 from conflict.engine.columnar.bucket import Bucket
-from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.columnar.bucket_round import (
     Changed,
     Findings,
@@ -22,6 +21,7 @@ from conflict.engine.columnar.bucket_round import (
 )
 from conflict.engine.columnar.contested import ContestedRows, Differing, compare_effects, contested_rows
 from conflict.engine.columnar.exceptions_numbering import TrackedRows
+from conflict.engine.columnar.folded_bucket import FoldedBucket
 from conflict.engine.columnar.foreign_keys import linked_states
 from conflict.engine.columnar.kept_rows import keep_logged, keep_rows, load_logged, load_rows
 from conflict.engine.columnar.older_rows import OlderRows, find_older_rows, older_applies
@@ -41,8 +41,8 @@ from conflict.engine.ledger.summary import BucketSummary
 from conflict.history.grid.folder import Folder
 from conflict.history.tasks import Shared
 from conflict.runs.careful_rows import careful_findings, careful_stops, resolve_careful
-from conflict.runs.resolve_run import Part, PartKind, ResolveRun
 from conflict.runs.rows_by_reference import resolve_left_open
+from conflict.runs.task_inputs import Part, PartKind, TaskInputs
 from conflict.runs.touched_rows import TouchedRows
 
 
@@ -63,7 +63,7 @@ class BucketTask:
         careful: The rows of a careful part; None for a bucket.
     """
 
-    run: ResolveRun
+    run: TaskInputs
     part: Part
     applies: Shared[EpochApplies]
     conflicts: Shared[Conflicts]
@@ -108,7 +108,7 @@ class BucketTask:
 
 
 @attrs.frozen
-class ResolvedBucket:
+class BucketReport:
     """
     What the driver receives of a resolved bucket.
 
@@ -170,7 +170,7 @@ def find_touched_transactions(task: BucketTask) -> TouchedTransactions:
     return touched_transactions(decided(task, task.load(images=False), candidates=False))
 
 
-def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
+def resolve_bucket(task: BucketTask) -> BucketReport | None:
     """Decide a bucket and write its part of the result; None if only the reference engine can resolve it."""
     run = task.run
     if task.is_careful:
@@ -192,7 +192,7 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
     summary, tracked = write_bucket(result, run.manifest.files, run.out, run.options, run.databases)
     every = before.older is not None
     contested = [contested_rows(before, contradicted=summary.contradicted > 0, every=every), _careful_contested(task)]
-    found = ResolvedBucket(
+    found = BucketReport(
         [summary], {bucket.number: tracked}, stopping, ContestedRows.joined(contested), differing, refreshing
     )
     if result.older is None or not result.older.left_open.any():
@@ -204,14 +204,14 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
     return attrs.evolve(found, summaries=[summary, rest[0]], tracked={bucket.number: tracked, older: rest[1]})
 
 
-def _resolve_careful(task: BucketTask) -> ResolvedBucket | None:
+def _resolve_careful(task: BucketTask) -> BucketReport | None:
     """Resolve careful rows, and write their part of the result."""
     run, applies, conflicts = task.run, task.applies.load(), task.conflicts.load()
     found = resolve_careful(run, task.part, task.careful_rows(), applies, conflicts)
     if found is None:
         return None
     stopping = {} if run.needs_rounds else found.stopping
-    return ResolvedBucket(
+    return BucketReport(
         [found.summary], {task.part.number(run): found.tracked}, stopping, ContestedRows(), found.contradicted
     )
 
@@ -232,7 +232,7 @@ def find_careful_stops(task: BucketTask) -> dict[str, StoppingOperation]:
     return careful_stops(task.run, task.careful_rows(), task.applies.load(), task.conflicts.load())
 
 
-def _assumed_conflicts(result: BucketResult, left_open: Bool) -> set[tuple[int, int]]:
+def _assumed_conflicts(result: FoldedBucket, left_open: Bool) -> set[tuple[int, int]]:
     """Return epoch apply and group of the transactions in conflict because of rows that are left open."""
     found = conflicting_transactions(
         result.clusters, result.applies, result.conflicts, result.folded, result.bucket.key_table
@@ -240,7 +240,7 @@ def _assumed_conflicts(result: BucketResult, left_open: Bool) -> set[tuple[int, 
     return {(apply, group) for key, apply, group in found.tolist() if left_open[key]}
 
 
-def _without_left_open(result: BucketResult) -> tuple[BucketResult, Int64, Int64]:
+def _without_left_open(result: FoldedBucket) -> tuple[FoldedBucket, Int64, Int64]:
     """
     Leave the rows out that the kernels do not tell, and rows for which the binlogs contradict what was derived.
 
@@ -261,11 +261,11 @@ def _without_left_open(result: BucketResult) -> tuple[BucketResult, Int64, Int64
     keys = np.concatenate(differing)
     older = result.older.leave_open(keys)
     folded = result.folded.without_rows(older.left_open)
-    rest = BucketResult(result.bucket, result.clusters, applies, result.conflicts, folded, older=older)
+    rest = FoldedBucket(result.bucket, result.clusters, applies, result.conflicts, folded, older=older)
     return rest, np.array(contradicted, np.int64), keys
 
 
-def decided(task: BucketTask, bucket: Bucket, *, candidates: bool) -> BucketResult:
+def decided(task: BucketTask, bucket: Bucket, *, candidates: bool) -> FoldedBucket:
     """
     Decide a bucket.
 
@@ -287,7 +287,7 @@ def decided(task: BucketTask, bucket: Bucket, *, candidates: bool) -> BucketResu
         moments=moments,
         older=None if older is None else older.first,
     )
-    return BucketResult(bucket, clusters, applies, conflicts, folded.tracking_conflicts_alone(conflicts), older=older)
+    return FoldedBucket(bucket, clusters, applies, conflicts, folded.tracking_conflicts_alone(conflicts), older=older)
 
 
 def _older_rows(task: BucketTask, bucket: Bucket, applies: EpochApplies) -> OlderRows | None:

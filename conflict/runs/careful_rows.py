@@ -24,7 +24,6 @@ from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.summary import BucketSummary
 from conflict.history.model import History
 from conflict.history.timeline import Transaction
-from conflict.runs.resolve_run import Part, PartKind, ResolveRun
 from conflict.runs.rows_by_reference import (
     Decided,
     decide_by_reference,
@@ -33,6 +32,7 @@ from conflict.runs.rows_by_reference import (
     places_of,
     write_decided,
 )
+from conflict.runs.task_inputs import Part, PartKind, TaskInputs
 from conflict.runs.touched_rows import (
     TouchedRows,
     keyless_images,
@@ -60,7 +60,7 @@ class CarefulPart:
     contradicted: Int64
 
 
-def read_careful(run: ResolveRun, parts: Sequence[TouchedRows]) -> TouchedRows:
+def read_careful(run: TaskInputs, parts: Sequence[TouchedRows]) -> TouchedRows:
     """Return all rows that the reference engine resolves; `parts` are those that the buckets hold."""
     keyless = [read_keyless(run)] if run.manifest.has_rows_without_key else []
     return TouchedRows.joined([*parts, *keyless])
@@ -70,7 +70,7 @@ def read_careful(run: ResolveRun, parts: Sequence[TouchedRows]) -> TouchedRows:
 class CarefulTask:
     """A bucket whose careful rows are read."""
 
-    run: ResolveRun
+    run: TaskInputs
     bucket: int
 
     def read(self) -> dict[int, TouchedRows]:
@@ -81,7 +81,7 @@ class CarefulTask:
 
 
 def careful_parts(
-    run: ResolveRun, read: Sequence[Mapping[int, TouchedRows]], epochs: int | None
+    run: TaskInputs, read: Sequence[Mapping[int, TouchedRows]], epochs: int | None
 ) -> dict[Part, TouchedRows]:
     """
     Return the careful rows in parts.
@@ -107,7 +107,7 @@ def careful_parts(
 
 
 def resolve_careful(
-    run: ResolveRun, part: Part, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts
+    run: TaskInputs, part: Part, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts
 ) -> CarefulPart | None:
     """Resolve rows, and write their part of the result; None if transactions are in conflict because of them."""
     try:
@@ -127,7 +127,7 @@ def resolve_careful(
     return CarefulPart(summary, tracked, _stopping(run, found, applies), np.array(sorted(contradicted), np.int64))
 
 
-def _counted(run: ResolveRun, rows: TouchedRows, history: History) -> dict[str, int]:
+def _counted(run: TaskInputs, rows: TouchedRows, history: History) -> dict[str, int]:
     """Return how many of these rows there are of each kind."""
     keyless = {
         (change.table, change.key)
@@ -149,7 +149,7 @@ def _counted(run: ResolveRun, rows: TouchedRows, history: History) -> dict[str, 
     return {kind.value.name: number for kind, number in numbers.items() if number}
 
 
-def _respelled(run: ResolveRun, rows: TouchedRows, unlogged: frozenset[tuple[str, bytes]]) -> int:
+def _respelled(run: TaskInputs, rows: TouchedRows, unlogged: frozenset[tuple[str, bytes]]) -> int:
     """Return how many of these rows have keys that are spelled in several ways, and are of no other kind."""
     if run.respelled is None:
         return 0
@@ -157,7 +157,7 @@ def _respelled(run: ResolveRun, rows: TouchedRows, unlogged: frozenset[tuple[str
     return sum(key in keys.get(bucket, ()) and row not in unlogged for row, (bucket, key) in rows.located.items())
 
 
-def careful_findings(run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts) -> Findings:
+def careful_findings(run: TaskInputs, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts) -> Findings:
     """
     Return what these rows tell in a round of the transactions in conflict (see `conflict.engine.columnar`).
 
@@ -182,7 +182,7 @@ def careful_findings(run: ResolveRun, rows: TouchedRows, applies: EpochApplies, 
 
 
 def careful_stops(
-    run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts
+    run: TaskInputs, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts
 ) -> dict[str, StoppingOperation]:
     """Return, per cluster, the first operation on these rows that stops its applier, if the conflicts are known."""
     try:
@@ -192,7 +192,7 @@ def careful_stops(
     return _stopping(run, found, applies)
 
 
-def _stopping(run: ResolveRun, found: Decided, applies: EpochApplies) -> dict[str, StoppingOperation]:
+def _stopping(run: TaskInputs, found: Decided, applies: EpochApplies) -> dict[str, StoppingOperation]:
     """Return the operations that stop appliers, as the kernels find them."""
     stopping, numbers, ordinals = {}, run.numbers, ordinals_by_side(found.resolution, found.ordinals)
     places = places_of(applies)

@@ -19,7 +19,7 @@ from conflict.history.grid.schemas import KEYLESS, log_part
 from conflict.history.tasks import Runner
 from conflict.history.timeline import EpochApply
 from conflict.results.cutovers import ChannelMoves, RowOfEpoch, moves_of
-from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.task_inputs import TaskInputs
 from conflict.runs.touched_rows import change_of
 from ndb_formats.events.rows_event import Operation
 
@@ -37,12 +37,12 @@ class _Task:
         epochs: By cluster, its own epochs.
     """
 
-    run: ResolveRun
+    run: TaskInputs
     bucket: int
     epochs: Mapping[str, frozenset[int]]
 
 
-def find_moves(runner: Runner, run: ResolveRun, applies: EpochApplies, progress: StageProgress) -> ChannelMoves:
+def find_moves(runner: Runner, run: TaskInputs, applies: EpochApplies, progress: StageProgress) -> ChannelMoves:
     """
     Return what became of channels.
 
@@ -77,7 +77,7 @@ def find_moves(runner: Runner, run: ResolveRun, applies: EpochApplies, progress:
     return moves.with_changes(changes)
 
 
-def _applies(run: ResolveRun, number: int, applies: EpochApplies) -> Iterator[EpochApply]:
+def _applies(run: TaskInputs, number: int, applies: EpochApplies) -> Iterator[EpochApply]:
     """Yield the epoch applies of a cluster, if its channel moved or it applied an epoch again."""
     mine = applies.applier == number
     foreign, servers = applies.foreign_epoch[mine], applies.source_server[mine]
@@ -112,7 +112,7 @@ def _rows_of_bucket(task: _Task) -> dict[str, list[_Row]]:
     return found
 
 
-def _keyless(run: ResolveRun, name: str, epochs: frozenset[int]) -> Iterator[_Row]:
+def _keyless(run: TaskInputs, name: str, epochs: frozenset[int]) -> Iterator[_Row]:
     """Yield the row changes of the epochs in tables without a primary key."""
     paths = [log_part("keyless", name, batch) for batch in run.manifest.batches]
     table, layouts = run.history.read_tables(paths, KEYLESS), run.manifest.layouts(run.numbers)

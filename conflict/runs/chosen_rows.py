@@ -31,14 +31,14 @@ from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.grid.writer import identity_of
 from conflict.history.run import Run
 from conflict.history.tasks import in_threads
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.runs.bucket_tasks import BucketTask, decided
 from conflict.runs.careful_rows import read_careful
 from conflict.runs.reference_run import Replayed
 from conflict.runs.resolve_job import SettledHistory
-from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.rows_by_reference import PosedRows, posed_rows
 from conflict.runs.settled import SettleOptions, settled
+from conflict.runs.task_inputs import TaskInputs
 from conflict.runs.touched_rows import TouchedRows, rows_of_keys
 
 _READING = "reading rows that differ"
@@ -110,7 +110,7 @@ def replay_chosen(
 
 
 def _replayed(
-    history: SettledHistory, resolved: ResolvedRun, choice: Choice, made_of: Callable[..., ObservedCluster]
+    history: SettledHistory, resolved: RunDocument, choice: Choice, made_of: Callable[..., ObservedCluster]
 ) -> Replayed | None:
     """Replay rows of a History that the kernels resolved; None if these rows bring other transactions in conflict."""
     posed, appliers = _posed(history, choice, made_of)
@@ -143,7 +143,7 @@ def _posed(
     )
 
 
-def _whole_tables(run: ResolveRun, choice: Choice) -> Bool:
+def _whole_tables(run: TaskInputs, choice: Choice) -> Bool:
     """Return of which tables all rows are replayed: a key can bind the chosen ones to any other. Shape (tables,)."""
     touched = np.array([table.full_name in choice.touched for table in run.numbers.tables], np.bool_)
     linked = run.linked.tables

@@ -13,7 +13,7 @@ from conflict.history.model import Link
 from conflict.history.run import Run
 from conflict.history.scheduling.summaries import EpochSizes
 from conflict.results.likely_causes import with_renames
-from conflict.results.run_document import ResolvedRun, changes_under_way
+from conflict.results.run_document import RunDocument, changes_under_way
 from conflict.results.tables_not_there import tables_not_there
 
 Found = TypeVar("Found")
@@ -36,7 +36,7 @@ def from_the_start(
     return found
 
 
-def at_end_of_logs(resolved: ResolvedRun, applied: Mapping[Link, int], sizes: Mapping[str, EpochSizes]) -> ResolvedRun:
+def at_end_of_logs(resolved: RunDocument, applied: Mapping[Link, int], sizes: Mapping[str, EpochSizes]) -> RunDocument:
     """
     Return a result with what was under way when the logs ended, and what else the run says beside its figures.
 

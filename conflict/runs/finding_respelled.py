@@ -14,10 +14,10 @@ from conflict.engine.columnar.bucket import CarefulRows
 from conflict.engine.columnar.respelled_keys import can_be_respelled, respelled_keys
 from conflict.engine.kernels.arrays import Int64
 from conflict.history.tasks import Runner
-from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.task_inputs import TaskInputs
 
 
-def with_respelled(runner: Runner, run: ResolveRun, progress: StageProgress) -> ResolveRun:
+def with_respelled(runner: Runner, run: TaskInputs, progress: StageProgress) -> TaskInputs:
     """
     Make the rows whose keys are spelled in several ways careful ones.
 
@@ -39,7 +39,7 @@ def with_respelled(runner: Runner, run: ResolveRun, progress: StageProgress) -> 
 class _RespelledTask:
     """A bucket in which keys are looked for that are spelled in several ways."""
 
-    run: ResolveRun
+    run: TaskInputs
     bucket: int
 
     def find(self) -> Int64:

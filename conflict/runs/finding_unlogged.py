@@ -25,7 +25,7 @@ from conflict.history.scheduling.start import Bounds
 from conflict.history.tasks import Runner
 from conflict.history.timeline import Position
 from conflict.history.unlogged import Crash
-from conflict.runs.resolve_run import LogPart
+from conflict.runs.task_inputs import LogPart
 from ndb_formats.events.rows_event import Operation
 
 ReadPart = tuple[LogPart, pa.Table, Manifest]

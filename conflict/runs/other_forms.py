@@ -20,14 +20,14 @@ from conflict.history.scheduling.schedule_columns import ScheduleColumns, among
 from conflict.history.scheduling.start import Bounds
 from conflict.history.timeline import Position
 from conflict.rules.table_setup import TableSetup
-from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.task_inputs import TaskInputs
 from ndb_formats.events.rows_event import Operation
 
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 
 
-def meets_another_form(run: ResolveRun, schedule: Mapping[str, ScheduleColumns]) -> bool:
+def meets_another_form(run: TaskInputs, schedule: Mapping[str, ScheduleColumns]) -> bool:
     """
     Whether a change may reach an applier that has its table in a form which it does not fit.
 
@@ -73,7 +73,7 @@ def _required(setup: TableSetup) -> frozenset[int]:
     return required_columns(setup.table)
 
 
-def _has_changes(run: ResolveRun, cluster: str, table: int, epochs: UInt64) -> bool:
+def _has_changes(run: TaskInputs, cluster: str, table: int, epochs: UInt64) -> bool:
     """Whether a cluster changed rows of a table in some epochs, which are sorted."""
     bounds = Bounds(int(epochs[0]), int(epochs[-1]))
     for bucket in range(run.manifest.buckets):

@@ -32,7 +32,7 @@ from conflict.history.log_files import check_log_files, missing_files
 from conflict.history.run import Run
 from conflict.history.tasks import Runner, in_threads
 from conflict.results.files import check_target, refuse_nesting, whole_or_not_at_all
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.rules.counters import zero_counters
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.engine_choice import EngineChoice, choose_engine
@@ -89,7 +89,7 @@ def resolve(
     policy: DeploymentPolicy = DeploymentPolicy.MANUAL,
     options: ResolveOptions = DEFAULTS,
     progress: StageProgress = no_progress,
-) -> ResolvedRun:
+) -> RunDocument:
     """
     Resolve a run, and write its result as a whole or not at all.
 
@@ -259,7 +259,7 @@ def run_spark(
     out: Folder,
     progress: StageProgress = no_progress,
     options: ResolveOptions = DEFAULTS,
-) -> ResolvedRun:
+) -> RunDocument:
     """Resolve with the columnar engine on Spark, and write the result; what the kernels cannot, as `run_reference`."""
     return _run_columnar(
         lambda: spark_workers(out, progress, options), out.below("history"), run, out, progress, options
@@ -271,7 +271,7 @@ def run_local(
     out: Folder,
     progress: StageProgress = no_progress,
     options: ResolveOptions = DEFAULTS,
-) -> ResolvedRun:
+) -> RunDocument:
     """
     Resolve with the columnar engine in this process, without Spark or Java, and write the result.
 
@@ -287,7 +287,7 @@ def run_reference(
     out: Folder,
     progress: StageProgress = no_progress,
     options: ResolveOptions = DEFAULTS,
-) -> ResolvedRun:
+) -> RunDocument:
     """
     Resolve with the reference engine, in this process, and write the result.
 
@@ -310,7 +310,7 @@ def _run_columnar(
     out: Folder,
     progress: StageProgress,
     options: ResolveOptions,
-) -> ResolvedRun:
+) -> RunDocument:
     """Resolve with the columnar engine; `scratch`: where a History goes that nobody wants to keep."""
     refuse_python_rules(run.setups.at_end)
     refuse_inexact_keys(run.data_schema.tables)
@@ -330,11 +330,11 @@ def _run_columnar(
         scratch.delete()
 
 
-def _written(found: Settled | CareKind) -> ResolvedRun:
+def _written(found: Settled | CareKind) -> RunDocument:
     """Write what one of the engines decided, and return it."""
     assert isinstance(found, Settled)  # the reference engine resolves every run
     found.write()
     return found.resolved
 
 
-ENGINES: dict[str, Callable[..., ResolvedRun]] = {"reference": run_reference, "local": run_local, "spark": run_spark}
+ENGINES: dict[str, Callable[..., RunDocument]] = {"reference": run_reference, "local": run_local, "spark": run_spark}

@@ -23,7 +23,7 @@ from conflict.history.run import Run
 from conflict.history.scheduling.servers import of_clusters
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import RowChange, Transaction
-from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.task_inputs import TaskInputs
 from conflict.runs.touched_rows import TouchedRows, keyless_epochs, read_keyless, rows_of_keys, touched_history
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout
@@ -39,7 +39,7 @@ TOLD_BY_HISTORY = frozenset(
 )
 
 
-def readings_of_history(run: Run, common: ResolveRun) -> dict[str, ClusterReading]:
+def readings_of_history(run: Run, common: TaskInputs) -> dict[str, ClusterReading]:
     """
     Return what was read of each cluster's binlogs.
 
@@ -69,7 +69,7 @@ def readings_of_history(run: Run, common: ResolveRun) -> dict[str, ClusterReadin
 
 
 def _epochs(
-    run: ResolveRun, name: str, buckets: Sequence[Bucket], parts: Sequence[TouchedRows]
+    run: TaskInputs, name: str, buckets: Sequence[Bucket], parts: Sequence[TouchedRows]
 ) -> Iterator[BinlogEpoch]:
     """Yield the own epochs of a cluster."""
     transactions = dict[int, list[Transaction]]()

@@ -53,7 +53,7 @@ from conflict.history.timeline import EpochApply
 from conflict.results.cause_kinds import LogFacts
 from conflict.results.cutovers import ChannelMoves, RowOfEpoch, moves_of, write_repeats
 from conflict.results.likely_causes import changed_roles, declared_types, facts_of_epochs, likely_causes
-from conflict.results.run_document import ResolvedRun, is_same_result, reading_path, with_readings
+from conflict.results.run_document import RunDocument, is_same_result, reading_path, with_readings
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.end_of_logs import at_end_of_logs, from_the_start
 from ndb_formats.schema.row_keys import refuse_inexact_keys
@@ -65,7 +65,7 @@ def run_in_memory(
     progress: StageProgress = no_progress,
     options: ResultOptions = DEFAULT_OPTIONS,
     readings: Mapping[str, ClusterReading] | None = None,
-) -> tuple[ResolvedRun, History]:
+) -> tuple[RunDocument, History]:
     """
     Resolve with the reference engine, in this process, and write the result.
 
@@ -289,7 +289,7 @@ def _attempt(
 
 def _written(
     out: Folder, found: _ResolvedReading, facts: Mapping[str, LogFacts], options: ResultOptions
-) -> ResolvedRun:
+) -> RunDocument:
     """Write the result of a reading, and return its figures."""
     run, readings, history, epochs = found.run, found.readings, found.history, found.epochs
     placed, resolution, moments, setups = found.placed, found.resolution, found.moments, run.setups.at_end
@@ -314,7 +314,7 @@ def _written(
                 applied[link] = max(applied.get(link, -1), item.foreign_epoch)
     moves = _moves(found, keys)
     write_repeats(out, moves)
-    resolved = ResolvedRun(
+    resolved = RunDocument(
         run,
         summary=summary,
         changes=sum(int(own.changes.sum()) for own in sizes.values()),

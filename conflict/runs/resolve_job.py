@@ -23,7 +23,7 @@ import numpy as np
 from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.applier_stops import stop_of
 from conflict.engine.columnar.bucket import CarefulRows
-from conflict.engine.columnar.bucket_result import numbered_stretches
+from conflict.engine.columnar.folded_bucket import numbered_stretches
 from conflict.engine.columnar.order import ApplierEpochs, Located
 from conflict.engine.columnar.setups import ClusterSetup, cluster_setups, compares_reflected, ends_apart
 from conflict.engine.columnar.unlogged_rows import NO_UNLOGGED, UnloggedRows
@@ -59,9 +59,9 @@ from conflict.rules.counters import transaction_counters
 from conflict.runs.deciding_applies import Schedule
 from conflict.runs.finding_respelled import with_respelled
 from conflict.runs.other_forms import meets_another_form
-from conflict.runs.resolve_run import WHOLE, LogPart, ReadPart, ResolveRun
-from conflict.runs.resolve_stages import Resolved, ResolveJob
+from conflict.runs.resolve_stages import ResolveJob, WrittenBuckets
 from conflict.runs.settling import Examined, Settling, layouts_of
+from conflict.runs.task_inputs import WHOLE, LogPart, ReadPart, TaskInputs
 
 
 def resolve_history(
@@ -159,8 +159,8 @@ def settle_history(
 
 
 def _with_care(
-    runner: Runner, common: ResolveRun, unlogged: UnloggedRows, progress: StageProgress
-) -> ResolveRun | CareKind:
+    runner: Runner, common: TaskInputs, unlogged: UnloggedRows, progress: StageProgress
+) -> TaskInputs | CareKind:
     """Return a run with the rows that are left to the reference engine from the start; why, if all rows are."""
     middle = common.part.starts_in_the_middle
     if middle and any(cluster.later_roles for cluster in common.clusters):
@@ -198,14 +198,14 @@ def _settled(
     return SettledHistory(job, schedule, applied, resolved, Moments(), placed, tables, unlogged=unlogged)
 
 
-def run_of_part(run: Run, history: Folder, out: Folder, part: ReadPart, options: ResultOptions) -> ResolveRun:
+def run_of_part(run: Run, history: Folder, out: Folder, part: ReadPart, options: ResultOptions) -> TaskInputs:
     """Return what all tasks of a run have in common; arguments as for `resolve_history`."""
     log_part, schedule, manifest = part
     run = run.numbered_as(manifest.tables)
     steps, roles = row_steps(run, manifest, run.numbers), {name: own.roles for name, own in schedule.items()}
     setups = cluster_setups(run, run.numbers, changes_that_count(run, manifest), steps, roles)
     manifest = attrs.evolve(manifest, outlines=())  # which no task needs
-    return ResolveRun(history, out, manifest, run.numbers, setups, options, log_part, databases=run.databases)
+    return TaskInputs(history, out, manifest, run.numbers, setups, options, log_part, databases=run.databases)
 
 
 def _explained(settled: SettledHistory, settling: Settling) -> SettledHistory | CareKind:
@@ -260,7 +260,7 @@ class SettledHistory:
     job: ResolveJob
     schedule: Schedule = attrs.field(repr=False)
     applied: Sequence[ApplierEpochs]
-    resolved: Resolved
+    resolved: WrittenBuckets
     moments: Moments
     placed: Placed | None
     tables: frozenset[str]

@@ -32,8 +32,8 @@ from conflict.history.scheduling.schedule_columns import among
 from conflict.history.tasks import Runner, Shared, in_threads
 from conflict.history.timeline import Position
 from conflict.runs.bucket_tasks import (
+    BucketReport,
     BucketTask,
-    ResolvedBucket,
     compare_bucket,
     find_careful_stops,
     find_linked_states,
@@ -43,7 +43,7 @@ from conflict.runs.bucket_tasks import (
     run_round,
 )
 from conflict.runs.careful_rows import CarefulTask, careful_parts
-from conflict.runs.resolve_run import Part, PartKind, ResolveRun
+from conflict.runs.task_inputs import Part, PartKind, TaskInputs
 from conflict.runs.touched_rows import TouchedRows
 
 LINK_ACTS = "a foreign key refuses a change or makes one of its own"
@@ -54,7 +54,7 @@ _FEW_TRANSACTIONS, _FEW_BUCKETS = 2_000, 32
 
 
 @attrs.frozen(eq=False)
-class Resolved:
+class WrittenBuckets:
     """
     A result that was written.
 
@@ -117,14 +117,14 @@ class ResolveJob:
     """
 
     runner: Runner
-    run: ResolveRun
+    run: TaskInputs
     progress: StageProgress
     further_rows: Mapping[str, Mapping[int, dict[str, int]]] = attrs.field(factory=dict)
     _careful: Mapping[Part, Shared[TouchedRows]] | None = None
     _apart: bool = True
     _shared: dict[type, Shared[Any]] = attrs.field(factory=dict)
 
-    def resolve(self, applied: Sequence[ApplierEpochs]) -> Resolved | CareKind:
+    def resolve(self, applied: Sequence[ApplierEpochs]) -> WrittenBuckets | CareKind:
         """
         Write the result; again where that shows what stops an applier, or rows on which a foreign key acts.
 
@@ -158,7 +158,7 @@ class ResolveJob:
         looks = self.run.checks_unique_keys and not self.run.needs_rounds  # else the rounds looked
         return bool(found.stopping or (looks and self._check_unique_keys(found.applies, found.conflicts)))
 
-    def _numbered(self, found: FixedPoint, buckets: Sequence[ResolvedBucket]) -> Resolved:
+    def _numbered(self, found: FixedPoint, buckets: Sequence[BucketReport]) -> WrittenBuckets:
         """Number the rows of the exceptions tables, and return the result that the buckets wrote."""
         tracked = {number: rows for each in buckets for number, rows in each.tracked.items()}
         older = self._older_epochs(found, buckets)
@@ -169,9 +169,9 @@ class ResolveJob:
         contested = ContestedRows.joined([each.contested for each in buckets])
         left_out = np.unique(np.concatenate([each.left_out for each in buckets]))
         summaries = [summary for each in buckets for summary in each.summaries]
-        return Resolved(found, summaries, contested, left_out, self._names)
+        return WrittenBuckets(found, summaries, contested, left_out, self._names)
 
-    def _older_epochs(self, found: FixedPoint, resolved: Sequence[ResolvedBucket]) -> OlderEpochs:
+    def _older_epochs(self, found: FixedPoint, resolved: Sequence[BucketReport]) -> OlderEpochs:
         """Return what the binlogs show of the epochs that are older than the log."""
         older = OlderEpochs.none(len(found.applies))
         if self.run.part.starts_in_the_middle:
@@ -285,7 +285,7 @@ class ResolveJob:
     def _check_unique_keys(self, applies: EpochApplies, conflicts: Conflicts) -> Mapping[int, StoppingOperation]:
         return find_duplicates(self.stage("checking unique keys", find_unique_states, self._tasks(applies, conflicts)))
 
-    def _resolve_buckets(self, found: FixedPoint) -> list[ResolvedBucket] | None:
+    def _resolve_buckets(self, found: FixedPoint) -> list[BucketReport] | None:
         """Return what the buckets wrote; None if one cannot tell which transactions were rejected."""
         resolved = self.stage("resolving", resolve_bucket, self.tasks_at_end(found))
         known = [each for each in resolved if each is not None]

@@ -16,8 +16,8 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.columnar.exceptions_numbering import TrackedRows
+from conflict.engine.columnar.folded_bucket import FoldedBucket
 from conflict.engine.columnar.order import LOGGED, NO_CAUSE, ORDER, OWN
 from conflict.engine.columnar.setups import transactional_tables
 from conflict.engine.columnar.shown_transactions import ShownTransactions
@@ -44,7 +44,7 @@ from conflict.history.shown_effects import Effect
 from conflict.history.timeline import EpochApply, Position, RowMoment, timeline_of
 from conflict.rules.counters import transaction_counters
 from conflict.rules.table_setup import TableSetup
-from conflict.runs.resolve_run import Part, PartKind, ResolveRun
+from conflict.runs.task_inputs import Part, PartKind, TaskInputs
 from conflict.runs.touched_rows import NOWHERE, TouchedRows, rows_of_keys, touched_history
 from ndb_formats.events.row_image import RowImage
 
@@ -59,7 +59,7 @@ Ordinals = Mapping[tuple[str, int], Sequence[int]]
 
 
 def resolve_left_open(
-    run: ResolveRun, result: BucketResult, assumed: AbstractSet[tuple[int, int]], transactions: ShownTransactions
+    run: TaskInputs, result: FoldedBucket, assumed: AbstractSet[tuple[int, int]], transactions: ShownTransactions
 ) -> tuple[BucketSummary, TrackedRows] | None:
     """
     Resolve some rows of a bucket with the reference engine, and write their part of the result.
@@ -127,7 +127,7 @@ class PosedRows:
 
 
 def posed_rows(
-    run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts, transactions: ShownTransactions
+    run: TaskInputs, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts, transactions: ShownTransactions
 ) -> PosedRows:
     """Return rows as the reference engine is asked about them, given the transactions in conflict."""
     history, recorded = _history(run, rows, applies)
@@ -139,7 +139,7 @@ def posed_rows(
 
 
 def decide_by_reference(
-    run: ResolveRun, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts, transactions: ShownTransactions
+    run: TaskInputs, rows: TouchedRows, applies: EpochApplies, conflicts: Conflicts, transactions: ShownTransactions
 ) -> Decided:
     """
     Resolve rows, given the transactions in conflict.
@@ -154,7 +154,7 @@ def decide_by_reference(
 
 
 def write_decided(
-    run: ResolveRun, found: Decided, applies: EpochApplies, part: Part, images: Mapping[str, Images]
+    run: TaskInputs, found: Decided, applies: EpochApplies, part: Part, images: Mapping[str, Images]
 ) -> tuple[BucketSummary, TrackedRows, Compared]:
     """Write the part of the result; return its figures, rows of pass TRACK, and how it compares with the binlogs."""
     outcomes = [_numbered(outcome, outcome.source, found.ordinals) for outcome in found.resolution.outcomes]
@@ -185,7 +185,7 @@ def _shown_images(rows: TouchedRows, name: str, images: Images) -> ShownImages:
 
 
 def _known_transactions(
-    run: ResolveRun, applies: EpochApplies, conflicts: Conflicts, transactions: ShownTransactions
+    run: TaskInputs, applies: EpochApplies, conflicts: Conflicts, transactions: ShownTransactions
 ) -> dict[str, list[KnownTransactions]] | None:
     """Return what is known of transactions per cluster and epoch apply; None if none can be in conflict."""
     if not run.needs_rounds or not transactional_tables(run.clusters).any():
@@ -216,7 +216,7 @@ def _by_apply(transactions: Iterable[tuple[int, int]]) -> dict[int, set[int]]:
     return found
 
 
-def _conflicting(run: ResolveRun, resolution: Resolution, applies: EpochApplies) -> set[tuple[int, int]]:
+def _conflicting(run: TaskInputs, resolution: Resolution, applies: EpochApplies) -> set[tuple[int, int]]:
     """Return epoch apply and group of the transactions with an operation in conflict."""
     found = set[tuple[int, int]]()
     for side, cluster in enumerate(run.clusters):
@@ -226,7 +226,7 @@ def _conflicting(run: ResolveRun, resolution: Resolution, applies: EpochApplies)
     return found
 
 
-def _tracked(run: ResolveRun, resolution: Resolution, applies: EpochApplies) -> TrackedRows:
+def _tracked(run: TaskInputs, resolution: Resolution, applies: EpochApplies) -> TrackedRows:
     """Return the exceptions rows that pass TRACK made."""
     found = {}
     for side, cluster in enumerate(run.clusters):
@@ -240,7 +240,7 @@ def _tracked(run: ResolveRun, resolution: Resolution, applies: EpochApplies) -> 
 
 
 def _history(
-    run: ResolveRun, rows: TouchedRows, applies: EpochApplies
+    run: TaskInputs, rows: TouchedRows, applies: EpochApplies
 ) -> tuple[History, dict[str, dict[Position, dict[tuple[str, bytes], Effect]]]]:
     """Return the History of some rows, and what the binlogs show of them."""
     names = [cluster.name for cluster in run.clusters]
@@ -299,7 +299,7 @@ def _applies_of(
 _PLAIN = ("epoch", "group", "foreign_epoch", "traced", "restarted", "server", "source_server")
 
 
-def _exceptions(run: ResolveRun, found: Decided, applies: EpochApplies) -> dict[str, dict[str, pa.Table]]:
+def _exceptions(run: TaskInputs, found: Decided, applies: EpochApplies) -> dict[str, dict[str, pa.Table]]:
     """Return, per cluster and exceptions table, the rows without their numbers, with the columns of `STAGED`."""
     ordinals_of, place_of = ordinals_by_side(found.resolution, found.ordinals), places_of(applies)
     rows: dict[str, dict[str, pa.Table]] = {cluster.name: {} for cluster in run.clusters}

@@ -32,7 +32,7 @@ from conflict.history.tasks import Runner
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
 from conflict.results.cutovers import write_repeats
 from conflict.results.likely_causes import declared_types, likely_causes
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.runs.channel_moves import find_moves
 from conflict.runs.end_of_logs import at_end_of_logs, from_the_start
 from conflict.runs.finding_unlogged import find_unlogged, followed
@@ -48,7 +48,7 @@ from conflict.runs.ingest_job import ingest
 from conflict.runs.readings_of_history import TOLD_BY_HISTORY, readings_of_history
 from conflict.runs.reference_run import run_in_memory
 from conflict.runs.resolve_job import SettledHistory, run_of_part, settle_history
-from conflict.runs.resolve_run import WHOLE, part_of_log
+from conflict.runs.task_inputs import WHOLE, part_of_log
 from conflict.runs.touched_rows import changes_older_keyless_rows
 from conflict.telling.shown_text import listed
 
@@ -101,7 +101,7 @@ class Settled:
         by_reference: The History that the reference engine decided: epochs at their places, rows judged when they were.
     """
 
-    resolved: ResolvedRun
+    resolved: RunDocument
     left: CareKind | None = None
     by_kernels: SettledHistory | None = None
     by_reference: History | None = None
@@ -236,7 +236,7 @@ class _Attempt:
         """Return it with all that the binlogs object to it; `facts`: what they hold, if that was read."""
         history, summary, manifest = self.history, self.summary, self.history.manifest
         job, unlogged = history.job, self.unlogged
-        resolved = ResolvedRun(
+        resolved = RunDocument(
             run,
             summary,
             manifest.changes,

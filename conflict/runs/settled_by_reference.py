@@ -24,8 +24,8 @@ from conflict.history.tasks import in_process
 from conflict.history.timeline import EpochApply, timeline_of
 from conflict.runs.finding_respelled import with_respelled
 from conflict.runs.resolve_job import run_of_part
-from conflict.runs.resolve_run import ResolveRun, part_of_log
 from conflict.runs.settled import Settled, SettleOptions
+from conflict.runs.task_inputs import TaskInputs, part_of_log
 
 # Why a run is left to the reference engine whose schedule is as any other.
 SETTLED = frozenset(
@@ -39,7 +39,7 @@ _NUMBER_BYTES = 2  # of the table, before the key (docs/jobs.md, `identity`)
 
 def as_kernels_read(
     found: Settled, read: tuple[Folder, Manifest], options: SettleOptions
-) -> tuple[ResolveRun, list[ApplierEpochs]]:
+) -> tuple[TaskInputs, list[ApplierEpochs]]:
     """
     Return what the reference engine settled as the kernels would have.
 
@@ -79,7 +79,7 @@ def _judged_early(history: History) -> set[tuple[str, bytes]]:
     return {(row.table, row.key) for each in applies for row in each.moments}
 
 
-def _located(run: ResolveRun, rows: Collection[tuple[str, bytes]]) -> Located:
+def _located(run: TaskInputs, rows: Collection[tuple[str, bytes]]) -> Located:
     """Return bucket and number in it of some rows."""
     found = dict[tuple[str, bytes], tuple[int, int]]()
     numbers = {table.full_name: number for number, table in enumerate(run.numbers.tables)}

@@ -31,10 +31,10 @@ from conflict.history.scheduling.start import Bounds
 from conflict.history.tasks import Runner, Shared
 from conflict.history.timeline import DefinitionChange, EpochApply, Position, Transaction, timeline_of
 from conflict.runs.deciding_applies import DecidingApplies, Schedule, deciding_numbers
-from conflict.runs.resolve_run import ResolveRun
-from conflict.runs.resolve_stages import Resolved
+from conflict.runs.resolve_stages import WrittenBuckets
 from conflict.runs.row_spans import WantedRows
 from conflict.runs.stated_rows import read_stated, states_tell
+from conflict.runs.task_inputs import TaskInputs
 from conflict.runs.touched_rows import (
     NOWHERE,
     TouchedRows,
@@ -61,12 +61,12 @@ class Examined:
         left: Per applier, the own positions of epoch applies that were too many.
     """
 
-    run: ResolveRun
+    run: TaskInputs
     rows: dict[str, dict[Position, ContestedRows | None]]
     left: dict[str, set[Position]] = attrs.field(factory=dict)
 
     @classmethod
-    def nothing(cls, run: ResolveRun) -> Examined:
+    def nothing(cls, run: TaskInputs) -> Examined:
         """Return that nothing is looked at."""
         return cls(run, {name: {} for name in run.manifest.clusters})
 
@@ -78,7 +78,7 @@ class Examined:
         """How many epoch applies were too many, and are not looked at for other reasons."""
         return sum(len(places - self.rows[name].keys()) for name, places in self.left.items())
 
-    def add_open(self, resolved: Resolved) -> bool:
+    def add_open(self, resolved: WrittenBuckets) -> bool:
         """
         Add the rows of a result that may be open, the first ones up to a limit; return whether any is new.
 
@@ -101,7 +101,7 @@ class Examined:
         ]
         return any(added)
 
-    def add_whole(self, resolved: Resolved, applies: Int64) -> bool:
+    def add_whole(self, resolved: WrittenBuckets, applies: Int64) -> bool:
         """Add epoch applies, by number, with all rows, the first ones up to a limit; return whether any is new."""
         found, manifest = resolved.found.applies, self.run.manifest
         sizes = [read_epoch_sizes(self.run.history, name, manifest.batches) for name in manifest.clusters]
@@ -114,7 +114,7 @@ class Examined:
         ]
         return any(added)
 
-    def _leave(self, resolved: Resolved, applies: Int64) -> None:
+    def _leave(self, resolved: WrittenBuckets, applies: Int64) -> None:
         for name, places in resolved.positions(applies).items():
             self.left.setdefault(name, set()).update(places)
 
@@ -150,7 +150,7 @@ class Settling:
     """
 
     runner: Runner
-    common: ResolveRun
+    common: TaskInputs
     run: Run
     progress: StageProgress
     changes: Mapping[str, Sequence[DefinitionChange]] = attrs.field(factory=dict)

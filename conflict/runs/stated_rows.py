@@ -19,15 +19,15 @@ from conflict.engine.inference.row_states import RowStates, row_changed
 from conflict.engine.kernels.arrays import Int64
 from conflict.engine.reference.row_store import Row, RowKey
 from conflict.history.shown_effects import Effect
-from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.row_spans import Spans, WantedRows, joined_spans, last_change, rows_in_spans, rows_looked_at
+from conflict.runs.task_inputs import TaskInputs
 from conflict.runs.touched_rows import TouchedRows, TouchedTask, rows_of_bucket
 from ndb_formats.events.rows_event import Operation
 
 REFRESHES = (Effect.REFRESHED, Effect.REFRESHED_ABSENT)
 
 
-def states_tell(run: ResolveRun) -> bool:
+def states_tell(run: TaskInputs) -> bool:
     """
     Whether rows are known by where they were changed, and by whom; then `read_stated` reads what decides on them.
 

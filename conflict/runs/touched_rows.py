@@ -33,8 +33,8 @@ from conflict.history.scheduling.start import changes_older_rows
 from conflict.history.shown_effects import Effect, recorded_effects, recorded_images
 from conflict.history.tasks import Shared
 from conflict.history.timeline import Origin, Position, RowChange, Transaction
-from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.row_spans import Spans, WantedRows, rows_in_spans, rows_looked_at, spans_of
+from conflict.runs.task_inputs import TaskInputs
 from conflict.runs.telling_rows import rows_that_tell
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.row_image import RowImage, RowLayout, take_image
@@ -58,7 +58,7 @@ class TouchedTask:
             unique keys, or that take part in foreign keys.
     """
 
-    run: ResolveRun
+    run: TaskInputs
     bucket: int
     wanted: Shared[Mapping[str, WantedRows]]
     placing: bool = False
@@ -196,7 +196,7 @@ def _effects(bucket: Bucket, side: int, rows: Int64) -> Iterator[tuple[int, int,
 
 
 def touched_history(
-    parts: Sequence[TouchedRows], name: str, run: ResolveRun
+    parts: Sequence[TouchedRows], name: str, run: TaskInputs
 ) -> tuple[list[Transaction], dict[Position, dict[tuple[str, bytes], Effect]]]:
     """Return a cluster's own transactions, of the touched rows alone, and the effects that its binlog shows on them."""
     layouts = run.manifest.layouts(run.numbers)
@@ -212,7 +212,7 @@ def touched_history(
     return transactions, effects
 
 
-def change_of(row: Mapping[str, Any], layouts: Sequence[RowLayout | None], run: ResolveRun, name: str) -> RowChange:
+def change_of(row: Mapping[str, Any], layouts: Sequence[RowLayout | None], run: TaskInputs, name: str) -> RowChange:
     """Return a row of `CHANGES` with both images, and with the key's bytes if its table has a primary key."""
     layout, files = layouts[row["table"]], run.manifest.files[name]
     assert layout is not None
@@ -248,7 +248,7 @@ def _present(carried: bytes) -> tuple[int, ...]:
     return tuple(place for place, here in enumerate(bits(carried, 8 * len(carried))) if here)
 
 
-def read_keyless(run: ResolveRun) -> TouchedRows:
+def read_keyless(run: TaskInputs) -> TouchedRows:
     """Return all rows of tables without a primary key of the part of the logs that is read."""
     found = TouchedRows({}, {}, {}, frozenset())
     for name in run.manifest.clusters:
@@ -262,12 +262,12 @@ def read_keyless(run: ResolveRun) -> TouchedRows:
     return TouchedRows(found.changes, found.effects, {}, showing)
 
 
-def keyless_images(run: ResolveRun) -> dict[str, Images]:
+def keyless_images(run: TaskInputs) -> dict[str, Images]:
     """Return, per cluster, the images that its binlog shows its applier gave these rows."""
     return {name: recorded_images(list(keyless_epochs(run, name))) for name in run.manifest.clusters}
 
 
-def _rows(run: ResolveRun, name: str) -> list[dict[str, Any]]:
+def _rows(run: TaskInputs, name: str) -> list[dict[str, Any]]:
     """Return the rows of a cluster's log as `KEYLESS`."""
     paths = [log_part("keyless", name, batch) for batch in run.manifest.batches]
     table = run.history.read_tables(paths, KEYLESS)
@@ -280,12 +280,12 @@ def _rows(run: ResolveRun, name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def keyless_epochs(run: ResolveRun, name: str) -> Iterator[BinlogEpoch]:
+def keyless_epochs(run: TaskInputs, name: str) -> Iterator[BinlogEpoch]:
     """Yield the epochs of a cluster's log, of rows of tables without a primary key alone."""
     yield from _epochs(run, name, _rows(run, name))
 
 
-def _epochs(run: ResolveRun, name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[BinlogEpoch]:
+def _epochs(run: TaskInputs, name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[BinlogEpoch]:
     """Yield the epochs of a cluster's log, of these rows alone."""
     layouts = run.manifest.layouts(run.numbers)
     for epoch, items in groupby(sorted(rows, key=itemgetter("epoch")), key=itemgetter("epoch")):
@@ -301,14 +301,14 @@ def _epochs(run: ResolveRun, name: str, rows: Sequence[Mapping[str, Any]]) -> It
         yield BinlogEpoch(epoch, tuple(transactions), (), tuple(consequences), 0, 0)
 
 
-def changes_older_keyless_rows(run: ResolveRun) -> bool:
+def changes_older_keyless_rows(run: TaskInputs) -> bool:
     """Whether a cluster's first change of such a row in its log is an update or a delete: the row was there before."""
     return run.manifest.has_rows_without_key and any(
         changes_older_rows(list(keyless_epochs(run, name))) for name in run.manifest.clusters
     )
 
 
-def transactions_of_equal_rows(run: ResolveRun, rows: TouchedRows, applies: EpochApplies) -> Int32:
+def transactions_of_equal_rows(run: TaskInputs, rows: TouchedRows, applies: EpochApplies) -> Int32:
     """
     Return the transactions of one epoch that inserted equal rows one right after the other.
 

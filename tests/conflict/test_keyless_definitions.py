@@ -18,7 +18,7 @@ from conflict.engine.ledger.layout import rows_folder
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.runs.pipeline import run_local, run_reference
 from tests.conflict.keyless_logs import BARE, Arrived, Epoch, Log, Row, Statement, keyless_run
 
@@ -122,9 +122,9 @@ CASES = {
 }
 
 
-def resolve(by: str, configuration: Configuration, out: Folder) -> ResolvedRun:
+def resolve(by: str, configuration: Configuration, out: Folder) -> RunDocument:
     """Resolve a run with an engine."""
-    engines: dict[str, Callable[[Run, Folder], ResolvedRun]] = {
+    engines: dict[str, Callable[[Run, Folder], RunDocument]] = {
         "reference": run_reference,
         "columnar": run_local,
     }

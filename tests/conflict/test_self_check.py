@@ -15,7 +15,7 @@ from conflict.history.log_files import check_log_files
 from conflict.judge.case import ConflictCase
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.doubts import doubts_of
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.rules.replication_table import Role
 from conflict.runs.pipeline import ENGINES
 from ndb_formats.errors import WrongKeyError
@@ -44,13 +44,13 @@ LOG_FAULTS: dict[faults.LogFault, set[CauseKind]] = {
 }
 
 
-def run_of(configuration: Configuration, folder: Path, engine: str) -> ResolvedRun:
+def run_of(configuration: Configuration, folder: Path, engine: str) -> RunDocument:
     """Resolve a run without steps, as users do."""
     check_log_files(configuration)
     return ENGINES[engine](make_run(configuration), Folder(str(folder / "out")))
 
 
-def causes_of(run: ResolvedRun) -> set[CauseKind]:
+def causes_of(run: RunDocument) -> set[CauseKind]:
     """Return the likely causes that a run names, those among which it cannot tell, too."""
     return {kind for cause in run.likely_causes for kind in cause.kinds}
 

@@ -24,7 +24,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.log_files import check_log_files
 from conflict.judge.case import ConflictCase
 from conflict.results.cause_kinds import CauseKind, LikelyCause
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, FunctionSpec, parse_conflict_function
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.runs.pipeline import ENGINES
@@ -90,7 +90,7 @@ def answers(
     for path in cases:
         right = ConflictCase.load(path).configuration()
         usual = _run(right, engine)
-        if not isinstance(usual, ResolvedRun) or usual.contradicted or usual.likely_causes:
+        if not isinstance(usual, RunDocument) or usual.contradicted or usual.likely_causes:
             continue
         for option in options:
             with tempfile.TemporaryDirectory() as folder:
@@ -117,7 +117,7 @@ def table_text(table: dict[str, Counter[Said]]) -> str:
     return "\n".join(lines)
 
 
-def _run(configuration: Configuration, engine: str) -> ResolvedRun | str:
+def _run(configuration: Configuration, engine: str) -> RunDocument | str:
     """Return a run, or the message with which it is refused."""
     with tempfile.TemporaryDirectory() as out, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -128,7 +128,7 @@ def _run(configuration: Configuration, engine: str) -> ResolvedRun | str:
             return str(error)
 
 
-def _judged(option: WrongOption, usual: ResolvedRun, run: ResolvedRun | str) -> tuple[Said, str]:
+def _judged(option: WrongOption, usual: RunDocument, run: RunDocument | str) -> tuple[Said, str]:
     if isinstance(run, str):
         return (Said.RIGHT if re.search(option.refusal, run) else Said.WRONG), f"refused: {run}"
     if run.errors:
@@ -154,12 +154,12 @@ def _of_cause(option: WrongOption, cause: LikelyCause) -> Said:
     return Said.RIGHT if cause.kind in option.kinds else Said.WRONG
 
 
-def _rows(run: ResolvedRun) -> object:
+def _rows(run: RunDocument) -> object:
     """Return what becomes of rows, and which appliers stop."""
     return run.summary.rows, run.summary.differing_rows, set(run.summary.stops)
 
 
-def _verdicts(run: ResolvedRun) -> object:
+def _verdicts(run: RunDocument) -> object:
     """Return how many operations have which verdict, apart from those that none has."""
     return {
         name: {table: {each: count for each, count in row.items() if count} for table, row in tables.items()}

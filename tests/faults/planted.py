@@ -31,7 +31,7 @@ from conflict.history.run import Run
 from conflict.judge.case import ConflictCase
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.files import read_rows
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.runs.options import ResolveOptions
 from conflict.runs.pipeline import ENGINES, from_holes, run_after_missing_files
 from ndb_formats.errors import FormatError
@@ -82,7 +82,7 @@ class Found:
         rows: The rows at the end, by cluster.
     """
 
-    resolved: ResolvedRun
+    resolved: RunDocument
     decisions: Mapping[Operation, tuple[str, str | None] | None]
     rows: Mapping[str, Mapping[Row, dict[str, Value]]]
 

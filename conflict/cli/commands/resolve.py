@@ -19,7 +19,7 @@ from conflict.cli.refusals import ExitCode, exit_with, messages
 from conflict.cli.sources import load_run_of
 
 if TYPE_CHECKING:
-    from conflict.results.run_document import ResolvedRun
+    from conflict.results.run_document import RunDocument
 
 
 EXAMPLES = 2  # rejected operations that the summary explains
@@ -27,7 +27,7 @@ EXAMPLES = 2  # rejected operations that the summary explains
 
 @command_of(conflict.api.runs.resolve)
 def resolve(
-    call: Call[tuple[ResolvedRun, str]],
+    call: Call[tuple[RunDocument, str]],
     context: typer.Context,
     out: Annotated[Path, typer.Option(help="Folder for the result.")] = Path("result"),
     unpacked_mib: UnpackedOption = None,
@@ -51,8 +51,8 @@ def resolve(
 
 
 def show_resolved(
-    call: Callable[..., tuple[ResolvedRun, str]],
-) -> tuple[ResolvedRun, list[dict[str, Any]]]:
+    call: Callable[..., tuple[RunDocument, str]],
+) -> tuple[RunDocument, list[dict[str, Any]]]:
     """
     Resolve a run and print its summary; return the result, and the rejected operations that were printed.
 
@@ -81,7 +81,7 @@ def show_resolved(
     return resolved, examples
 
 
-def code_of(resolved: ResolvedRun) -> ExitCode:
+def code_of(resolved: RunDocument) -> ExitCode:
     """Return how a command ends with a result."""
     if resolved.errors or resolved.unrelated:
         return ExitCode.CUT_SHORT

@@ -19,7 +19,7 @@ from conflict.engine.ledger.table_keys import TableKey
 from conflict.explaining.keys_asked import key_as_given
 from conflict.history.grid.folder import folder_of
 from conflict.results.files import contradicted_example
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.runs.settled import needs_reference
 from ndb_formats.stored import Stored
 
@@ -33,7 +33,7 @@ _NOT_COMPARED = (
 
 
 def print_next(
-    console: Console, out: Path, resolved: ResolvedRun, examples: Sequence[Mapping[str, Any]], context: typer.Context
+    console: Console, out: Path, resolved: RunDocument, examples: Sequence[Mapping[str, Any]], context: typer.Context
 ) -> None:
     """
     Print what to type next; nothing where the binlogs do not belong together.
@@ -57,7 +57,7 @@ def print_next(
 
 
 def _commands(
-    out: Path, resolved: ResolvedRun, examples: Sequence[Mapping[str, Any]]
+    out: Path, resolved: RunDocument, examples: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[list[str], str]]:
     result = str(out)
     if resolved.summary.contradicted:
@@ -78,7 +78,7 @@ def _commands(
     yield ["report", result, "--out", str(page)], "all of it on one page"
 
 
-def _row(resolved: ResolvedRun, found: Mapping[str, Any]) -> list[str]:
+def _row(resolved: RunDocument, found: Mapping[str, Any]) -> list[str]:
     """Return the words that name the row of an outcome for `explain`."""
     name, identity = found["table"], found["identity"]
     table = next(each for each in resolved.run.data_schema.tables if each.full_name == name)
@@ -88,7 +88,7 @@ def _row(resolved: ResolvedRun, found: Mapping[str, Any]) -> list[str]:
     return ["--table", name, "--key", key]
 
 
-def _comparing(resolved: ResolvedRun, context: typer.Context) -> Iterator[tuple[list[str], str]]:
+def _comparing(resolved: RunDocument, context: typer.Context) -> Iterator[tuple[list[str], str]]:
     """Yield the command that compares functions on the same inputs, if it takes what `resolve` was given."""
     left_out = resolved.engine == "reference" or needs_reference(resolved.run, [CareKind.SINGLE_OPERATIONS]) is not None
     if left_out or any(_is_given(context, name) for name in _NOT_COMPARED):

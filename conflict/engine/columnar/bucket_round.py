@@ -63,7 +63,7 @@ class Findings:
 
 
 @attrs.frozen(eq=False)
-class RoundResult:
+class FoldedRound:
     """
     The result of a round of a bucket.
 
@@ -113,7 +113,7 @@ def fold_round(
     applies: EpochApplies,
     conflicts: Conflicts,
     older: OlderRows | None = None,
-) -> RoundResult:
+) -> FoldedRound:
     """
     Fold all rows of a bucket.
 
@@ -135,7 +135,7 @@ def fold_round(
         stopping_decisions(bucket, clusters, applies, folded),
         sum(map(len, bucket.rows)),
     )
-    return RoundResult(findings, LoggedRows.of(folded))
+    return FoldedRound(findings, LoggedRows.of(folded))
 
 
 def fold_again(
@@ -145,7 +145,7 @@ def fold_again(
     conflicts: Conflicts,
     changed: Changed,
     logged: LoggedRows,
-) -> RoundResult | None:
+) -> FoldedRound | None:
     """
     Fold the rows of a bucket that changed transactions touch.
 
@@ -174,7 +174,7 @@ def fold_again(
     for columns in (conflicting, dependencies):
         columns[:, 0] = keys[columns[:, 0]]
     findings = Findings(keys, conflicting, dependencies, {}, sum(map(len, chosen.rows)))
-    return RoundResult(findings, logged.replaced(touched, keys, LoggedRows.of(folded)))
+    return FoldedRound(findings, logged.replaced(touched, keys, LoggedRows.of(folded)))
 
 
 def _touched_rows(rows: RoundRows, applies: EpochApplies, changed: Changed, logged: LoggedRows) -> Bool:

@@ -17,7 +17,7 @@ from collections.abc import Set as AbstractSet
 import attrs
 import numpy as np
 
-from conflict.engine.columnar.bucket_result import BucketResult
+from conflict.engine.columnar.folded_bucket import FoldedBucket
 from conflict.engine.columnar.setups import rules_of
 from conflict.engine.kernels.apply_order import open_starts
 from conflict.engine.kernels.arrays import Bool, BucketRows, Int8, Int32, Int64, UInt64
@@ -85,7 +85,7 @@ class Differing:
     applies: AbstractSet[Applied]
 
 
-def compare_effects(result: BucketResult, *, with_applies: bool) -> Differing:
+def compare_effects(result: FoldedBucket, *, with_applies: bool) -> Differing:
     """
     Compare the effects of both appliers with what their binlogs show.
 
@@ -100,7 +100,7 @@ def compare_effects(result: BucketResult, *, with_applies: bool) -> Differing:
     return Differing(compared, differing, applies)
 
 
-def _compare(result: BucketResult, number: int) -> tuple[int, DifferingRows]:
+def _compare(result: FoldedBucket, number: int) -> tuple[int, DifferingRows]:
     """Return the number of an applier's rows that were compared, and those that differ."""
     decisions, logged, applies = result.folded.decisions, result.folded.logged, result.applies
     keys = len(result.bucket.key_table)
@@ -117,7 +117,7 @@ def _compare(result: BucketResult, number: int) -> tuple[int, DifferingRows]:
     return count, DifferingRows(*differing)
 
 
-def _shown(result: BucketResult, number: int) -> list[np.ndarray]:
+def _shown(result: FoldedBucket, number: int) -> list[np.ndarray]:
     """Return the columns of `ShownRows` that an applier's binlog shows, in order."""
     names = ("epoch", "group", "key", "effect", "after_digest")
     result.bucket.consequences[number].read(names)
@@ -171,7 +171,7 @@ class ContestedRows:
         return joined.chosen(np.argsort(joined.apply, kind="stable"))
 
 
-def contested_rows(result: BucketResult, *, contradicted: bool = False, every: bool = False) -> ContestedRows:
+def contested_rows(result: FoldedBucket, *, contradicted: bool = False, every: bool = False) -> ContestedRows:
     """
     Return such rows of functions that judge row by row, without those that every moment decides alike.
 
@@ -200,7 +200,7 @@ def contested_rows(result: BucketResult, *, contradicted: bool = False, every: b
     return rows.chosen(kept)
 
 
-def _open(result: BucketResult, rows: ContestedRows) -> Bool:
+def _open(result: FoldedBucket, rows: ContestedRows) -> Bool:
     """Return which rows another moment may have decided otherwise. Shape (rows,)."""
     keys, places = np.unique(rows.key, return_inverse=True)
     chosen = [_of_keys(each, keys) for each in result.bucket.rows]
@@ -221,7 +221,7 @@ def _of_keys(rows: BucketRows, keys: Int64) -> BucketRows:
     return BucketRows(**{**columns, "key": place[chosen].astype(np.int32)})
 
 
-def _contested(result: BucketResult, number: int) -> Int64:
+def _contested(result: FoldedBucket, number: int) -> Int64:
     """Return epoch apply and key of those of one applier. Shape (2, rows)."""
     apply, key = _not_simply_applied(result, number)
     own = result.bucket.rows[number]
@@ -238,7 +238,7 @@ def _contested(result: BucketResult, number: int) -> Int64:
     return np.unique(np.stack([apply, key])[:, first < last], axis=1)
 
 
-def _not_simply_applied(result: BucketResult, number: int) -> tuple[Int64, Int64]:
+def _not_simply_applied(result: FoldedBucket, number: int) -> tuple[Int64, Int64]:
     """Return epoch apply and key of the operations without effect, and of deletes, which can undo a write."""
     decisions, applies = result.folded.decisions, result.applies
     judged = np.array(
@@ -255,12 +255,12 @@ def _not_simply_applied(result: BucketResult, number: int) -> tuple[Int64, Int64
     return decisions.apply[rows].astype(np.int64), decisions.key[rows].astype(np.int64)
 
 
-def _judged_keys(result: BucketResult, judged: Bool) -> Bool:
+def _judged_keys(result: FoldedBucket, judged: Bool) -> Bool:
     """Return which keys are of some tables. Shape (keys,)."""
     return judged[result.bucket.key_table]
 
 
-def _windows(result: BucketResult, number: int, apply: Int64) -> tuple[Int64, Int32]:
+def _windows(result: FoldedBucket, number: int, apply: Int64) -> tuple[Int64, Int32]:
     """Return the first own change after an applier began with each epoch apply, and the first one after its commit."""
     schedule, changes = packed_schedule(result.applies), packed_changes(result.bucket.rows)
     distinct, place = np.unique(apply, return_inverse=True)

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.columnar.exceptions_numbering import TrackedRows
+from conflict.engine.columnar.folded_bucket import FoldedBucket
 from conflict.engine.columnar.image_values import ImageReader, ImageValues
 from conflict.engine.columnar.order import operation_orders
 from conflict.engine.columnar.outcomes import outcome_columns
@@ -54,7 +54,7 @@ class _OperationImages:
         cause: `Cause` of the decision on it. Shape (operations,).
     """
 
-    def __init__(self, result: BucketResult, applier: int, table: int, chosen: Int64) -> None:
+    def __init__(self, result: FoldedBucket, applier: int, table: int, chosen: Int64) -> None:
         """Look up operations by the numbers of the decisions on them, `chosen`. Shape (operations,)."""
         self.result, self.applier, self.table = result, applier, table
         decisions = result.folded.decisions
@@ -138,7 +138,7 @@ _NOT_NUMBERED = 0
 
 
 def _exceptions_rows(
-    result: BucketResult, reader: ImageReader, exceptions: ExceptionsTable, applier: int, table: int, chosen: Int64
+    result: FoldedBucket, reader: ImageReader, exceptions: ExceptionsTable, applier: int, table: int, chosen: Int64
 ) -> pa.Table:
     """
     Return the rows of an exceptions table, without their numbers.
@@ -253,7 +253,7 @@ def _numbers(operations: _OperationImages, exceptions: ExceptionsTable, role: Co
 REJECTED = int(Verdict.REJECTED)
 
 
-def exceptions_of(result: BucketResult, reader: ImageReader, applier: int, chosen: Int64) -> dict[str, pa.Table]:
+def exceptions_of(result: FoldedBucket, reader: ImageReader, applier: int, chosen: Int64) -> dict[str, pa.Table]:
     """
     Return, by exceptions table, the rows that an applier made, with the columns of `STAGED`.
 
@@ -284,7 +284,7 @@ def exceptions_of(result: BucketResult, reader: ImageReader, applier: int, chose
     return {name: pa.concat_tables(parts) for name, parts in found.items()}
 
 
-def _order(result: BucketResult, applier: int, chosen: Int64) -> tuple[LedgerColumn, ...]:
+def _order(result: FoldedBucket, applier: int, chosen: Int64) -> tuple[LedgerColumn, ...]:
     """Return the columns of `STAGED`, given the numbers of the decisions that rows represent."""
     decisions, folded = result.folded.decisions, result.folded
     return (
@@ -295,7 +295,7 @@ def _order(result: BucketResult, applier: int, chosen: Int64) -> tuple[LedgerCol
     )
 
 
-def tracked_rows(result: BucketResult) -> TrackedRows:
+def tracked_rows(result: FoldedBucket) -> TrackedRows:
     """Return how many exceptions rows pass TRACK made, by cluster and table, and by epoch apply."""
     decisions = result.folded.tracked
     rejected = np.flatnonzero(decisions.verdict == REJECTED)

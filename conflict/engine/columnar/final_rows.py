@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conflict.engine.columnar.bucket_result import BucketResult
+from conflict.engine.columnar.folded_bucket import FoldedBucket
 from conflict.engine.columnar.image_values import DecodedColumn, ImageReader, ImageValues
 from conflict.engine.kernels.arrays import Bool, Int64
 from conflict.engine.kernels.provenance import ABSENT_IMAGE
@@ -46,7 +46,7 @@ class _Keys:
     images: Int64
 
     @classmethod
-    def of(cls, result: BucketResult, table: int, keys: Int64) -> _Keys:
+    def of(cls, result: FoldedBucket, table: int, keys: Int64) -> _Keys:
         """Return some keys of a table."""
         widths, slots = [len(each.columns) for each in result.bucket.numbers.tables], result.bucket.slots
         width = widths[table]
@@ -78,7 +78,7 @@ class _Keys:
         return int((alone & self.seen.any(axis=0)).sum())
 
 
-def count_differing(result: BucketResult, table: int) -> int | None:
+def count_differing(result: FoldedBucket, table: int) -> int | None:
     """Return how many keys of a table differ between the clusters; None if only values can tell."""
     first, second = result.folded.exists & (result.bucket.key_table == table)
     if (first & second).any():
@@ -89,7 +89,7 @@ def count_differing(result: BucketResult, table: int) -> int | None:
     return int(alone.sum())
 
 
-def rows_that_may_differ(result: BucketResult) -> Bool:
+def rows_that_may_differ(result: FoldedBucket) -> Bool:
     """
     Return which rows are not surely the same on both clusters: their images differ, or not all is known of them.
 
@@ -104,7 +104,7 @@ def rows_that_may_differ(result: BucketResult) -> Bool:
     return np.asarray(found if result.older is None else found | result.older.left_open)
 
 
-def count_unequal(result: BucketResult, reader: ImageReader, table: int) -> int:
+def count_unequal(result: FoldedBucket, reader: ImageReader, table: int) -> int:
     """
     Return how many keys of a table differ between the clusters; values are read where only they can tell.
 
@@ -129,7 +129,7 @@ def count_unequal(result: BucketResult, reader: ImageReader, table: int) -> int:
     return differing
 
 
-def final_table(result: BucketResult, reader: ImageReader, table: int) -> FinalTable:
+def final_table(result: FoldedBucket, reader: ImageReader, table: int) -> FinalTable:
     """
     Return the final rows of a table.
 
@@ -156,13 +156,13 @@ def final_table(result: BucketResult, reader: ImageReader, table: int) -> FinalT
     return _joined(result, table, parts, differing)
 
 
-def _is_shown_otherwise(result: BucketResult, table: int) -> bool:
+def _is_shown_otherwise(result: FoldedBucket, table: int) -> bool:
     """Whether final rows have other columns than the History table, or differ by cluster."""
     virtual = any(column.generated == "virtual" for column in result.bucket.numbers.tables[table].columns)
     return virtual or any(cluster.setups[table].declared is not None for cluster in result.clusters)
 
 
-def declared_table(result: BucketResult, reader: ImageReader, table: int) -> FinalTable:
+def declared_table(result: FoldedBucket, reader: ImageReader, table: int) -> FinalTable:
     """Return the final rows of a table whose columns are not those of the History table, or differ by cluster."""
     numbers = _present_keys(result, table)
     shown = [cluster.setups[table].stored for cluster in result.clusters]
@@ -209,7 +209,7 @@ def _computed(setup: TableSetup) -> Bool:
 
 
 def _joined(
-    result: BucketResult,
+    result: FoldedBucket,
     table: int,
     parts: Sequence[Sequence[pa.Table]],
     differing: int,
@@ -236,7 +236,7 @@ def _same_values(first: pa.Array, second: pa.Array) -> Bool:
     return np.asarray(same.to_numpy(zero_copy_only=False))
 
 
-def _present_keys(result: BucketResult, table: int) -> Int64:
+def _present_keys(result: FoldedBucket, table: int) -> Int64:
     """Return the keys of a table that exist on either cluster at the end. Shape (present,)."""
     return np.flatnonzero((result.bucket.key_table == table) & result.final.exists.any(axis=0))
 

@@ -18,8 +18,8 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.columnar.bucket_round import row_conflicts
+from conflict.engine.columnar.folded_bucket import FoldedBucket
 from conflict.engine.kernels.arrays import Bool, Decisions, Int32, Int64, OperationKind, UInt64
 from conflict.engine.ledger.layout import labelled, times_of
 from conflict.engine.ledger.ledger import LedgerColumn, outcome_table
@@ -116,7 +116,7 @@ class _Writes:
 
 
 def _winner_columns(
-    result: BucketResult,
+    result: FoldedBucket,
     applier: int,
     chosen: Int64,
     with_transaction: tuple[Int64, Int64],
@@ -156,7 +156,7 @@ def _winner_columns(
     return _columns(result, writes, winner, files)
 
 
-def _writes(result: BucketResult, applier: int, asked: Bool) -> _Writes:
+def _writes(result: FoldedBucket, applier: int, asked: Bool) -> _Writes:
     """Return all writes to rows of the applier's cluster that are asked for."""
     applies, folded, rows = result.applies, result.folded, result.bucket.rows[applier]
     changes = np.flatnonzero(asked[rows.key] & (rows.operation != RowStep.CHANGED))
@@ -178,7 +178,7 @@ def _writes(result: BucketResult, applier: int, asked: Bool) -> _Writes:
     )
 
 
-def _applied(result: BucketResult, applier: int, asked: Bool, decisions: Decisions, step: _Step) -> _Writes:
+def _applied(result: FoldedBucket, applier: int, asked: Bool, decisions: Decisions, step: _Step) -> _Writes:
     """Return the operations that a pass applied to rows that are asked for."""
     found = np.flatnonzero((decisions.verdict == Verdict.APPLIED) & asked[decisions.key])
     found = found[result.applies.applier[decisions.apply[found]] == applier]
@@ -187,7 +187,7 @@ def _applied(result: BucketResult, applier: int, asked: Bool, decisions: Decisio
     return _Writes.of(decisions.key[found], _time(apply, step, found), 1 - applier, *others)
 
 
-def _met_by(result: BucketResult, applier: int, lost: Int64) -> tuple[Int64, Int64]:
+def _met_by(result: FoldedBucket, applier: int, lost: Int64) -> tuple[Int64, Int64]:
     """Return the rows that operations met in the last pass, given by the numbers of their decisions, and when."""
     applies, decisions = result.applies, result.folded.decisions
     key, apply = decisions.key[lost].astype(np.int64), decisions.apply[lost]
@@ -209,7 +209,7 @@ def _locked_at(decisions: Decisions, apply: int, key: int) -> int:
     return first + int(np.argmax(applied)) if applied.any() else stop
 
 
-def _time_of_moment(result: BucketResult, applier: int, epoch: int, group: int) -> Int64:
+def _time_of_moment(result: FoldedBucket, applier: int, epoch: int, group: int) -> Int64:
     """Return the time right after an own group of the applier's cluster."""
     applies, own = result.applies, result.bucket.rows[applier]
     mine = np.unique(result.folded.decisions.apply)
@@ -221,7 +221,7 @@ def _time_of_moment(result: BucketResult, applier: int, epoch: int, group: int) 
 
 
 def _columns(
-    result: BucketResult, writes: _Writes, winner: Int64, files: Mapping[str, Sequence[str]]
+    result: FoldedBucket, writes: _Writes, winner: Int64, files: Mapping[str, Sequence[str]]
 ) -> dict[str, LedgerColumn]:
     """Return the columns of `outcome_table`; `winner` is which of the writes won, `_NOTHING` for none."""
     found = np.flatnonzero(winner >= 0)
@@ -258,7 +258,7 @@ def _columns(
     }
 
 
-def outcomes_of(result: BucketResult, applier: int, chosen: Int64, files: Mapping[str, Sequence[str]]) -> pa.Table:
+def outcomes_of(result: FoldedBucket, applier: int, chosen: Int64, files: Mapping[str, Sequence[str]]) -> pa.Table:
     """
     Return the outcomes of operations, as `OUTCOMES`.
 
@@ -303,7 +303,7 @@ def outcomes_of(result: BucketResult, applier: int, chosen: Int64, files: Mappin
     )
 
 
-def outcome_columns(result: BucketResult, applier: int, chosen: Int64) -> dict[str, LedgerColumn]:
+def outcome_columns(result: FoldedBucket, applier: int, chosen: Int64) -> dict[str, LedgerColumn]:
     """Return what tells the outcomes of some decisions of one applier from others, the columns of `OUTCOME_PLACE`."""
     bucket, applies, decisions = result.bucket, result.applies, result.folded.decisions
     apply, source, key = (column[chosen] for column in (decisions.apply, decisions.source, decisions.key))
@@ -320,7 +320,7 @@ def outcome_columns(result: BucketResult, applier: int, chosen: Int64) -> dict[s
     }
 
 
-def own_conflicts(result: BucketResult, chosen: Int64) -> tuple[Int64, Int64]:
+def own_conflicts(result: FoldedBucket, chosen: Int64) -> tuple[Int64, Int64]:
     """
     Return which operations put the transactions in conflict with which they were rejected.
 

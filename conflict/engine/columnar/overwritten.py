@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from conflict.engine.columnar.bucket_result import BucketResult
+from conflict.engine.columnar.folded_bucket import FoldedBucket
 from conflict.engine.columnar.outcomes import origins_of, transaction_ids
 from conflict.engine.kernels.arrays import Bool, Int64, OperationKind
 from conflict.engine.kernels.lost_changes import LAST_OPERATION, TimedDecisions, Written, overwriting, written_by
@@ -34,7 +34,7 @@ class OverwrittenRows:
         files: Per cluster, its binlog files by number.
     """
 
-    result: BucketResult
+    result: FoldedBucket
     files: Mapping[str, Sequence[str]]
 
     @cached_property

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from conflict.engine.columnar.bucket import Bucket
-from conflict.engine.columnar.bucket_result import BucketResult
+from conflict.engine.columnar.folded_bucket import FoldedBucket
 from conflict.engine.columnar.image_values import ImageReader, ImageValues
 from conflict.engine.columnar.older_rows import OlderRows
 from conflict.engine.columnar.setups import ClusterSetup, rules_of
@@ -58,7 +58,7 @@ class RowStates:
         last: Of the last one, which is the state.
     """
 
-    result: BucketResult
+    result: FoldedBucket
     moments: Mapping[str, np.ndarray]
     first: Int64
     last: Int64
@@ -106,13 +106,13 @@ def trace_states(
         moments=early,
         older=first_states,
     )
-    result = BucketResult(bucket, tuple(clusters), applies, conflicts, folded, watched=watched, older=older)
+    result = FoldedBucket(bucket, tuple(clusters), applies, conflicts, folded, watched=watched, older=older)
     moments = _moments(result)
     first, last = _one_per_transaction(result.final.watched, moments)
     return RowStates(result, {name: column[last] for name, column in moments.items()}, first, last)
 
 
-def _moments(result: BucketResult) -> dict[str, np.ndarray]:
+def _moments(result: FoldedBucket) -> dict[str, np.ndarray]:
     """Return the transaction of each state, as the columns `MOMENT`. Shape (states,)."""
     watched, applies, count = result.final.watched, result.applies, len(result.final.watched)
     epoch, group = np.zeros(count, np.uint64), np.zeros(count, np.int32)
@@ -137,7 +137,7 @@ def _one_per_transaction(watched: WatchedRows, moments: Mapping[str, np.ndarray]
 
 
 def _values(
-    result: BucketResult, states: Int64, keys: Sequence[Sequence[ComparedKey]], count: int
+    result: FoldedBucket, states: Int64, keys: Sequence[Sequence[ComparedKey]], count: int
 ) -> list[pa.DictionaryArray]:
     watched = result.final.watched
     table_of = result.bucket.key_table[watched.key[states]]

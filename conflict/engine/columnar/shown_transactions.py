@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from conflict.engine.columnar.bucket_result import BucketResult
+from conflict.engine.columnar.folded_bucket import FoldedBucket
 from conflict.engine.kernels.arrays import Bool, EpochApplies, Int64, OperationKind
 from conflict.history.shown_effects import Effect
 
@@ -42,7 +42,7 @@ class ShownTransactions:
     alone: frozenset[Transaction] = frozenset()
 
 
-def touched_transactions(result: BucketResult) -> TouchedTransactions:
+def touched_transactions(result: FoldedBucket) -> TouchedTransactions:
     """Return the transactions that touched the rows of a decided bucket."""
     decisions, keys = result.folded.decisions, len(result.bucket.key_table)
     with_conflicts = np.diff(result.conflicts.offsets) > 0
@@ -55,12 +55,12 @@ def touched_transactions(result: BucketResult) -> TouchedTransactions:
     return TouchedTransactions(passed, np.stack([apply, key, group], axis=1)[refreshed])
 
 
-def refreshing_applies(result: BucketResult, chosen: Bool) -> Int64:
+def refreshing_applies(result: FoldedBucket, chosen: Bool) -> Int64:
     """Return the numbers of those of some epoch applies that refreshed rows of a bucket, as the binlogs show."""
     return np.unique(_refreshed(result, chosen) // max(len(result.bucket.key_table), 1))
 
 
-def _refreshed(result: BucketResult, chosen: Bool) -> Int64:
+def _refreshed(result: FoldedBucket, chosen: Bool) -> Int64:
     """Return epoch apply and row of the rows that the binlogs show as refreshed, as one number each."""
     applies, keys = result.applies, len(result.bucket.key_table)
     found = [np.zeros(0, np.int64)]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from conflict.engine.columnar.applier_stops import Phase, StoppingOperation
 from conflict.engine.columnar.bucket import Bucket
-from conflict.engine.columnar.bucket_result import BucketResult
+from conflict.engine.columnar.folded_bucket import FoldedBucket
 from conflict.engine.columnar.older_rows import OlderRows
 from conflict.engine.columnar.order import ORDER, operation_orders, sorted_by_order
 from conflict.engine.columnar.row_states import MOMENT, VALUE, ComparedKey, trace_states
@@ -93,7 +93,7 @@ def _unique_keys(number: int, table: Table) -> list[ComparedKey]:
     return [ComparedKey(number, key, tuple(table.columns[ordinal] for ordinal in key)) for key in keys]
 
 
-def _operations(result: BucketResult, first: Int64, last: Int64) -> dict[str, pa.Array]:
+def _operations(result: FoldedBucket, first: Int64, last: Int64) -> dict[str, pa.Array]:
     """
     Return the operations of an epoch apply on rows: all of the last one, and the order of the first. NULL for others.
 

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from conflict.config.database_names import DatabaseNames
-from conflict.engine.columnar.bucket_result import BucketResult, CountedCluster, count_bucket
 from conflict.engine.columnar.contested import Differing, DifferingRows, compare_effects
 from conflict.engine.columnar.exceptions import exceptions_of, tracked_rows
 from conflict.engine.columnar.exceptions_numbering import TrackedRows
 from conflict.engine.columnar.final_rows import count_differing, final_table
+from conflict.engine.columnar.folded_bucket import CountedCluster, FoldedBucket, count_bucket
 from conflict.engine.columnar.image_values import ImageReader
 from conflict.engine.columnar.outcomes import outcomes_of
 from conflict.engine.columnar.overwritten import OverwrittenRows
@@ -52,7 +52,7 @@ from ndb_formats.events.rows_event import Operation
 DELETES = (int(Operation.DELETE_ROW), int(RowStep.EMPTIED))
 
 
-def _count_copied(result: BucketResult, number: int) -> int:
+def _count_copied(result: FoldedBucket, number: int) -> int:
     """Return how many rows of the bucket the applier of a cluster copied for statements of the other one."""
     cluster, total = result.clusters[number], 0
     for table, places in cluster.copied.items():
@@ -61,7 +61,7 @@ def _count_copied(result: BucketResult, number: int) -> int:
     return total
 
 
-def _count(result: BucketResult, number: int, table: int, place: int) -> int:
+def _count(result: FoldedBucket, number: int, table: int, place: int) -> int:
     """Return how many rows of a table exist before one of its changes, given by its number among them."""
     bucket, decisions = result.bucket, result.folded.decisions
     rows, keys = bucket.rows[number], len(bucket.key_table)
@@ -86,7 +86,7 @@ def _count(result: BucketResult, number: int, table: int, place: int) -> int:
     return int((there & (bucket.key_table == table)).sum())
 
 
-def _open_decisions(result: BucketResult, number: int, functions: Sequence[FunctionSpec | None]) -> pa.Table:
+def _open_decisions(result: FoldedBucket, number: int, functions: Sequence[FunctionSpec | None]) -> pa.Table:
     """
     Return the decisions of an applier's pass TRACK on transactions in conflict, whose candidates count differently.
 
@@ -120,7 +120,7 @@ def _counts_differ(spec: FunctionSpec | None, operation: int, bits: int) -> bool
 
 
 def write_bucket(
-    result: BucketResult,
+    result: FoldedBucket,
     files: Mapping[str, Sequence[str]],
     out: Folder,
     options: ResultOptions,
@@ -150,7 +150,7 @@ def write_bucket(
 class _Filling:
     """Makes columns of a decided bucket; attributes are arguments of `write_bucket`, and the reader of its images."""
 
-    result: BucketResult
+    result: FoldedBucket
     files: Mapping[str, Sequence[str]]
     options: ResultOptions
     reader: ImageReader
@@ -211,7 +211,7 @@ class _Filling:
                 yield FinalTable(definition.full_name, {}, count_differing(self.result, table))
 
 
-def _contradicted(result: BucketResult, rows: DifferingRows) -> pa.Table:
+def _contradicted(result: FoldedBucket, rows: DifferingRows) -> pa.Table:
     """Return differing rows as `CONTRADICTED`."""
     mark = np.zeros(len(rows), np.int8)
     keys = result.bucket.row_keys(rows.key).values()
@@ -219,7 +219,7 @@ def _contradicted(result: BucketResult, rows: DifferingRows) -> pa.Table:
     return pa.table(columns, schema=CONTRADICTED)
 
 
-def _count_rows(result: BucketResult, number: int) -> tuple[dict[str, int], dict[str, NotKnown]]:
+def _count_rows(result: FoldedBucket, number: int) -> tuple[dict[str, int], dict[str, NotKnown]]:
     """Return how many final rows of each table a cluster has, and what is not known of its rows."""
     rows, not_known = {}, {}
     for table, definition in enumerate(result.bucket.numbers.tables):

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from conflict.engine.columnar.applier_stops import StoppingOperation
 from conflict.engine.columnar.bucket import Bucket
-from conflict.engine.columnar.bucket_result import BucketResult, count_bucket
 from conflict.engine.columnar.bucket_round import with_own_causes
 from conflict.engine.columnar.final_rows import count_unequal
+from conflict.engine.columnar.folded_bucket import FoldedBucket, count_bucket
 from conflict.engine.columnar.image_values import ImageReader
 from conflict.engine.kernels.arrays import (
     Bool,
@@ -122,7 +122,7 @@ class Transactions:
         return np.bincount(places[places >= 0], minlength=len(self.epoch))
 
 
-def _rejected_in(result: BucketResult) -> Rejected:
+def _rejected_in(result: FoldedBucket) -> Rejected:
     """Return the transactions with a rejected change in a bucket."""
     made = result.folded.decisions
     chosen = np.flatnonzero((made.verdict == Verdict.REJECTED) & (made.kind == OperationKind.CHANGE))
@@ -200,7 +200,7 @@ def written_in(bucket: Bucket) -> tuple[Written, Written]:
 
 
 def bucket_figures(
-    result: BucketResult,
+    result: FoldedBucket,
     stopping: dict[str, StoppingOperation],
     written: tuple[Written, Written],
     known: KnownPart | None = None,
@@ -217,7 +217,7 @@ def bucket_figures(
     bucket, rows = result.bucket, None if known is None else known.rows
     names = [cluster.name for cluster in result.clusters]
     tables, keys = [table.full_name for table in bucket.numbers.tables], len(bucket.key_table)
-    ended = BucketResult(
+    ended = FoldedBucket(
         bucket, result.clusters, result.applies, result.conflicts, result.folded.applied_alone(), known=rows
     )
     lost = _lost(result, written) if known is None else known.lost
@@ -253,7 +253,7 @@ def bucket_figures(
     )
 
 
-def _lost(result: BucketResult, written: tuple[Written, Written]) -> list[LostChanges]:
+def _lost(result: FoldedBucket, written: tuple[Written, Written]) -> list[LostChanges]:
     """Return, per cluster, which of its changes were lost."""
     bucket, applies = result.bucket, result.applies
     decisions = with_own_causes(result.folded, result.clusters, applies, bucket.key_table)

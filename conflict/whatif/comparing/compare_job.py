@@ -28,10 +28,10 @@ from conflict.engine.kernels.arrays import Int64
 from conflict.history.grid.epoch_files import read_epochs_of
 from conflict.history.run import Run
 from conflict.history.tasks import Runner, Shared
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.runs.resolve_job import count_transactions
-from conflict.runs.resolve_run import LogPart, ResolveRun
 from conflict.runs.resolve_stages import LINK_ACTS, ResolveJob, earliest_stops
+from conflict.runs.task_inputs import LogPart, TaskInputs
 from conflict.telling.shown_text import counted, listed
 from conflict.whatif.comparing.bucket_figures import (
     BucketFigures,
@@ -58,7 +58,7 @@ _STOPS_EARLIER = "an applier stops, and rows that are not compared may stop it e
 
 def compare_settled(
     runner: Runner,
-    run: ResolveRun,
+    run: TaskInputs,
     applied: Sequence[ApplierEpochs],
     pairs: Sequence[Pair],
     progress: StageProgress = lambda stage, done, total: None,
@@ -85,7 +85,7 @@ def compare_settled(
     return job.figures(trials)
 
 
-def why_not_compared(run: Run, resolved: ResolvedRun, common: ResolveRun) -> str | None:
+def why_not_compared(run: Run, resolved: RunDocument, common: TaskInputs) -> str | None:
     """
     Return why rows that cannot be compared leave nothing to compare; None if the others can be. Arguments as below.
 
@@ -101,7 +101,7 @@ def why_not_compared(run: Run, resolved: ResolvedRun, common: ResolveRun) -> str
     return LINK_ACTS if acts else None
 
 
-def left_out_of(run: Run, resolved: ResolvedRun, common: ResolveRun) -> tuple[str, ...]:
+def left_out_of(run: Run, resolved: RunDocument, common: TaskInputs) -> tuple[str, ...]:
     """
     Return which rows are not compared and why, as sentences without a full stop.
 
@@ -117,7 +117,7 @@ def left_out_of(run: Run, resolved: ResolvedRun, common: ResolveRun) -> tuple[st
     return tuple(found)
 
 
-def _rows_left_out(run: Run, resolved: ResolvedRun, common: ResolveRun) -> list[str]:
+def _rows_left_out(run: Run, resolved: RunDocument, common: TaskInputs) -> list[str]:
     """Return which rows are not compared because they are not known, or not applied."""
     names = run.databases.own_name
     found = [
@@ -137,7 +137,7 @@ def _rows_left_out(run: Run, resolved: ResolvedRun, common: ResolveRun) -> list[
     return found
 
 
-def _fault_of_left_out(run: ResolveRun, trial: Trial) -> str | None:
+def _fault_of_left_out(run: TaskInputs, trial: Trial) -> str | None:
     """Return why a trial cannot be tried: what it judges together holds rows that are left out."""
     for number, cluster in enumerate(trial.clusters):
         judges = transactional_tables(trial.clusters)[number].any()
@@ -160,7 +160,7 @@ class _Job:
     """
 
     runner: Runner
-    run: ResolveRun
+    run: TaskInputs
     applied: Sequence[ApplierEpochs]
     progress: StageProgress
 
@@ -280,7 +280,7 @@ class _Job:
         by_bucket = self.runner(decide_bucket, tasks, partial(self.progress, stage))
         return {number: [own[place] for own in by_bucket] for place, number in enumerate(tried)}
 
-    def _run_of(self, trial: Trial, number: int) -> ResolveRun:
+    def _run_of(self, trial: Trial, number: int) -> TaskInputs:
         """Return the run under a trial; rows from before the logs are taken not to have been there."""
         out, part = self.run.out.below(f"pair={number:03d}"), LogPart(self.run.part.bounds)
         return attrs.evolve(self.run, out=out, clusters=trial.clusters, view=trial.view, part=part, careful=None)
@@ -294,7 +294,7 @@ class _Job:
         return [cluster.name for cluster in self.run.clusters]
 
 
-def _commit_times(run: ResolveRun) -> tuple[CommitTimes, CommitTimes]:
+def _commit_times(run: TaskInputs) -> tuple[CommitTimes, CommitTimes]:
     highest = max(cluster.server_id for cluster in run.clusters)
     found = []
     for cluster in run.clusters:

@@ -12,15 +12,15 @@ import numpy as np
 
 from conflict.engine.columnar.applier_stops import first_stopping
 from conflict.engine.columnar.bucket import Bucket
-from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.columnar.bucket_view import BucketView
+from conflict.engine.columnar.folded_bucket import FoldedBucket
 from conflict.engine.columnar.setups import ClusterSetup, rules_of
 from conflict.engine.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.engine.kernels.fold import fold
 from conflict.engine.kernels.lost_changes import Written
 from conflict.engine.kernels.records import Changes, packed_changes
 from conflict.history.tasks import Shared
-from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.task_inputs import TaskInputs
 from conflict.whatif.comparing.bucket_figures import BucketFigures, Transactions, bucket_figures, written_in
 from conflict.whatif.comparing.known_part import (
     DecidedBucket,
@@ -61,13 +61,13 @@ class DecidedTrial:
 class DecideTask:
     """A bucket, and the trials that are decided on it; `clusters` has both clusters under each."""
 
-    run: ResolveRun
+    run: TaskInputs
     bucket: int
     clusters: tuple[tuple[ClusterSetup, ...], ...]
     shared: Shared[list[DecidedTrial]]
 
     @classmethod
-    def of_buckets(cls, run: ResolveRun, trials: Sequence[DecidedTrial]) -> list[Self]:
+    def of_buckets(cls, run: TaskInputs, trials: Sequence[DecidedTrial]) -> list[Self]:
         """Return a task for each bucket."""
         shared = Shared(run.shared, [attrs.evolve(each, clusters=()) for each in trials])
         clusters = tuple(each.clusters for each in trials)
@@ -83,7 +83,7 @@ class DecideTask:
 class CountTask:
     """A bucket, a cluster, and those of its transactions whose changes in the bucket are counted; all if None count."""
 
-    run: ResolveRun
+    run: TaskInputs
     bucket: int
     source: int
     transactions: Shared[Transactions]
@@ -179,5 +179,5 @@ def _figures(
 ) -> BucketFigures:
     stopping = first_stopping(made.bucket, made.clusters, made.applies) if decided.finds_stops else {}
     tracked = made.folded.tracking_conflicts_alone(made.conflicts)
-    result = BucketResult(made.bucket, made.clusters, made.applies, made.conflicts, tracked)
+    result = FoldedBucket(made.bucket, made.clusters, made.applies, made.conflicts, tracked)
     return bucket_figures(result, stopping, loaded.written, known)

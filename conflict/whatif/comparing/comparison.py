@@ -31,15 +31,15 @@ from conflict.history.tasks import Runner, in_threads
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.doubts import Doubt, doubts_of
 from conflict.results.files import check_target, whole_or_not_at_all
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import ingest
 from conflict.runs.options import ResolveOptions
 from conflict.runs.pipeline import refuse_python_rules, spark_workers
-from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.run_inputs import run_of
 from conflict.runs.settled import SettleOptions, finished_history, needs_reference, settled
 from conflict.runs.settled_by_reference import SETTLED, as_kernels_read
+from conflict.runs.task_inputs import TaskInputs
 from conflict.telling.html import telling_html
 from conflict.telling.shown_text import listed
 from conflict.telling.terminal import telling_text
@@ -116,7 +116,7 @@ class Comparison:
 
     rows: tuple[ComparedPair, ...]
     prefer: tuple[str, ...]
-    run: ResolvedRun
+    run: RunDocument
     cut: tuple[str, ...] = ()
     without_function: tuple[str, ...] = ()
     files: Sequence[Mapping[str, Any]] = ()
@@ -334,7 +334,7 @@ def _compared(
 
 def _settled(
     runner: Runner, run: Run, read: tuple[Folder, Manifest], scratch: Folder, progress: StageProgress
-) -> tuple[ResolvedRun, ResolveRun, Sequence[ApplierEpochs]]:
+) -> tuple[RunDocument, TaskInputs, Sequence[ApplierEpochs]]:
     """
     Resolve the run as it is configured, which settles when each epoch was applied.
 

@@ -21,7 +21,7 @@ from conflict.checking.reasons import reasons_of
 from conflict.config.arguments import DeploymentPolicy
 from conflict.engine.ledger.model import Stop
 from conflict.errors import ConfigurationError
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.rules.counters import COUNTED_AGAIN, DELETE_DELETE, TRANSACTION_ROW_CONFLICTS, add_counters
 from conflict.rules.decision import Cause
 from conflict.rules.functions import FUNCTIONS
@@ -71,7 +71,7 @@ _NO_REJECTIONS = {
 }
 
 
-def assumptions(resolved: ResolvedRun) -> Iterator[str]:
+def assumptions(resolved: RunDocument) -> Iterator[str]:
     """Yield what was assumed of the run as it is configured: places of epochs, and decisions that are open."""
     for name, epochs in resolved.assumed.items():
         if epochs:

@@ -15,9 +15,9 @@ import attrs
 import numpy as np
 
 from conflict.engine.columnar.bucket import Bucket
-from conflict.engine.columnar.bucket_result import BucketResult
 from conflict.engine.columnar.bucket_round import conflicting_transactions, with_own_causes
 from conflict.engine.columnar.contested import compare_effects
+from conflict.engine.columnar.folded_bucket import FoldedBucket
 from conflict.engine.columnar.foreign_keys import linked_keys
 from conflict.engine.columnar.setups import ClusterSetup, rules_of
 from conflict.engine.kernels.arrays import (
@@ -37,7 +37,7 @@ from conflict.engine.kernels.lost_changes import LostChanges, TimedDecisions, Wr
 from conflict.engine.kernels.records import Changes, packed_schedule
 from conflict.history.model import Start
 from conflict.rules.decision import Verdict
-from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.task_inputs import TaskInputs
 from conflict.whatif.comparing.unsure_transactions import Unsure, UnsureFindings
 from ndb_formats.columnar.kernel import each_read_only
 
@@ -101,7 +101,7 @@ class KnownPart:
         ]
         return attrs.evolve(self, own=both, rows=self.rows & rows, lost=lost)
 
-    def part_of(self, result: BucketResult) -> tuple[BucketResult, Folded]:
+    def part_of(self, result: FoldedBucket) -> tuple[FoldedBucket, Folded]:
         """
         Return the decisions that count, and those of epoch applies of whose row all decisions do.
 
@@ -125,11 +125,11 @@ class KnownPart:
         tracked = ~np.isin(folded.tracked.apply.astype(np.int64) * keys + folded.tracked.key, row[~kept])
         chosen = folded.of_decisions(kept, entries, tracked).tracking_conflicts_alone(self.conflicts)
         rows = folded.of_decisions(np.asarray(whole & kept), entries, tracked)
-        return BucketResult(result.bucket, result.clusters, result.applies, self.conflicts, chosen), rows
+        return FoldedBucket(result.bucket, result.clusters, result.applies, self.conflicts, chosen), rows
 
 
 def find_known_part(
-    run: ResolveRun,
+    run: TaskInputs,
     made: DecidedBucket,
     written: tuple[Written, Written],
     unsure: Unsure,
@@ -150,12 +150,12 @@ def find_known_part(
     return part.within(own, rows)
 
 
-def find_unsure(run: ResolveRun, made: DecidedBucket, unsure: Unsure) -> UnsureFindings:
+def find_unsure(run: TaskInputs, made: DecidedBucket, unsure: Unsure) -> UnsureFindings:
     """Return what a decided bucket shows of transactions that may be rejected; arguments: `find_known_part`."""
     return _findings(made, _found(run, made, unsure)[0])
 
 
-def _found(run: ResolveRun, made: DecidedBucket, unsure: Unsure) -> tuple[Found, Int64]:
+def _found(run: TaskInputs, made: DecidedBucket, unsure: Unsure) -> tuple[Found, Int64]:
     """Return what the kernel finds, and from which epoch apply of each cluster on something can be known."""
     starts = [run.part.starts[cluster.name] for cluster in made.clusters]
     unshown = _unshown(made, starts, unsure)
@@ -292,7 +292,7 @@ def _contradicted(made: DecidedBucket, found: Found) -> Bool:
             zip(applies.applier.tolist(), applies.epoch.tolist(), applies.group.tolist(), strict=True)
         )
     }
-    result = BucketResult(made.bucket, made.clusters, applies, made.conflicts, made.folded)
+    result = FoldedBucket(made.bucket, made.clusters, applies, made.conflicts, made.folded)
     rows = [
         (numbers[place], key)
         for side, differing in enumerate(compare_effects(result, with_applies=False).rows)

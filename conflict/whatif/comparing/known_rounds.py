@@ -16,7 +16,7 @@ import numpy as np
 
 from conflict.config.arguments import StageProgress
 from conflict.history.tasks import Runner
-from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.task_inputs import TaskInputs
 from conflict.whatif.comparing.compare_tasks import DecidedTrial, DecideTask, find_unsure_in_bucket
 from conflict.whatif.comparing.known_part import judging
 from conflict.whatif.comparing.unsure_transactions import SettledRows, Unsure, UnsureFindings
@@ -26,7 +26,7 @@ _MOST_ROUNDS = 50
 
 
 def with_unsure(
-    runner: Runner, run: ResolveRun, trials: Mapping[int, DecidedTrial], progress: StageProgress
+    runner: Runner, run: TaskInputs, trials: Mapping[int, DecidedTrial], progress: StageProgress
 ) -> dict[int, DecidedTrial]:
     """
     Return trials with what is not known under each.
@@ -46,7 +46,7 @@ def with_unsure(
 
 
 def _unsure(
-    runner: Runner, run: ResolveRun, trial: DecidedTrial, settled: SettledRows | None, progress: StageProgress
+    runner: Runner, run: TaskInputs, trial: DecidedTrial, settled: SettledRows | None, progress: StageProgress
 ) -> Unsure:
     """Return what is not known under a trial; `settled`: what is known of moments from the functions in force."""
     unsure, judges = Unsure.none(len(trial.applies), settled), judging(trial.clusters).any(axis=1)

@@ -19,7 +19,7 @@ from conflict.history.grid.manifest import Manifest
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.shown_effects import Effect
 from conflict.history.tasks import in_threads
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.runs.ingest_job import ingest
@@ -89,7 +89,7 @@ class Trial:
     under_way: int = 0
 
     @classmethod
-    def of(cls, assignment: Assignment, resolved: ResolvedRun) -> Trial:
+    def of(cls, assignment: Assignment, resolved: RunDocument) -> Trial:
         """Return it, of the figures of its result."""
         summary = resolved.summary
         differing: dict[str, int] = {}

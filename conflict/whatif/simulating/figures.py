@@ -14,7 +14,7 @@ from itertools import groupby
 import attrs
 import numpy as np
 
-from conflict.engine.columnar.bucket_result import status_counters
+from conflict.engine.columnar.folded_bucket import status_counters
 from conflict.engine.kernels.arrays import Decisions, Int64, OperationKind, UInt64
 from conflict.engine.kernels.column_scans import CountedDecisions, count_outcomes
 from conflict.engine.kernels.lost_changes import WORD, own_causes, written_parts

@@ -23,14 +23,14 @@ from conflict.history.reading import read_cluster
 from conflict.history.run import Run
 from conflict.results.doubts import doubts_of
 from conflict.results.result import read_result
-from conflict.results.run_document import ResolvedRun, UnderWay
+from conflict.results.run_document import RunDocument, UnderWay
 from conflict.runs.pipeline import run_local, run_reference, run_spark
 from conflict.runs.run_inputs import run_of
 from ndb_formats.binlog_reader import read_headers
 from ndb_formats.constants import EventType
 from tests.corpora import DEMO, RECORDINGS
 
-Engine = Callable[[Run, Folder], ResolvedRun]
+Engine = Callable[[Run, Folder], RunDocument]
 WHOLE = (DEMO / "B.binlog.000001").read_bytes()
 
 

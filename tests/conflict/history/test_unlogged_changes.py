@@ -33,7 +33,7 @@ from conflict.results.telling import tell_result
 from conflict.runs.finding_unlogged import find_unlogged, followed
 from conflict.runs.ingest_job import ingest
 from conflict.runs.pipeline import ENGINES
-from conflict.runs.resolve_run import part_of_log
+from conflict.runs.task_inputs import part_of_log
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.constants import EventType

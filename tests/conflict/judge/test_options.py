@@ -14,7 +14,7 @@ from conflict.history.grid.folder import Folder
 from conflict.judge.case import ConflictCase
 from conflict.judge.judged_run import JudgedRun, compare_readings, read_readings
 from conflict.results.cause_kinds import CauseKind
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.runs.pipeline import run_reference
 from tests.conflict.cli.commands import invoke
 from tests.conflict.judge.test_without_steps import changed
@@ -33,7 +33,7 @@ SEEDS = range(60)
 
 
 @cache
-def resolved(case: str) -> tuple[ResolvedRun, list[JudgedRun], dict[str, Any]]:
+def resolved(case: str) -> tuple[RunDocument, list[JudgedRun], dict[str, Any]]:
     """Return what a case comes to without steps, its readings, and its recording."""
     loaded = ConflictCase.load(BUNDLED / case)
     with TemporaryDirectory() as folder:

@@ -15,7 +15,7 @@ from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
 from conflict.judge.case import ConflictCase
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.results.telling import tell_examples, tell_result
 from conflict.rules.replication_table import Role
 from conflict.runs.pipeline import ENGINES
@@ -30,7 +30,7 @@ NOTHING = RunSummary({}, {"A": {}, "B": {}}, {"A": {}, "B": {}}, {"cft.t1": 0}, 
 
 def told(summary: RunSummary, changes: int) -> Telling:
     """Return what is told of a run with these figures."""
-    run = ResolvedRun(Run(load_run_file(DEMO / "run.toml").configuration), summary, changes, {}, {}, {}, {})
+    run = RunDocument(Run(load_run_file(DEMO / "run.toml").configuration), summary, changes, {}, {}, {}, {})
     return tell_result(run.to_json("local"))
 
 

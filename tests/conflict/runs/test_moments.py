@@ -13,13 +13,13 @@ from conflict.config.run_file import load_run_file
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.judge.case import ConflictCase
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.rules.replication_table import Role
 from conflict.runs import settling
 from conflict.runs.options import ResolveOptions
 from conflict.runs.pipeline import run_local, run_reference
-from conflict.runs.resolve_run import ResolveRun
 from conflict.runs.stated_rows import states_tell
+from conflict.runs.task_inputs import TaskInputs
 from tests.conflict.world_binlogs import write_world
 from tests.conflict.worlds import random_steps, world
 from tests.corpora import RECORDINGS
@@ -29,7 +29,7 @@ EARLY = st.lists(st.integers(0, 3), min_size=1, max_size=4)
 FUNCTIONS = ["NDB$EPOCH()", "NDB$MAX(x)", "NDB$OLD(x)", "NDB$MAX_DELETE_WIN(x)", "NDB$MAX_INS(x)"]
 
 
-def figures(run: ResolvedRun) -> dict[str, object]:
+def figures(run: RunDocument) -> dict[str, object]:
     """Return what a run says of moments; the numbers of operations are among those that were read."""
     rows = {
         (epoch.applier, epoch.foreign_epoch, epoch.position): [
@@ -131,7 +131,7 @@ def states_as_replayed(function: str, seed: int, early: list[int], binlog_type: 
     """Compare what states tell with what a replay does; return whether they were used, and what they had to explain."""
     used = []
 
-    def tell(run: ResolveRun) -> bool:
+    def tell(run: TaskInputs) -> bool:
         used.append(states_tell(run))
         return used[-1]
 

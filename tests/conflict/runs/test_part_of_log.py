@@ -16,7 +16,7 @@ from conflict.history.reading import read_cluster
 from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_steps
 from conflict.judge.case import ConflictCase
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.runs.options import ResolveOptions
 from conflict.runs.pipeline import run_local, run_reference
 from tests.corpora import RECORDINGS
@@ -25,7 +25,7 @@ FUNCTIONS = ["epoch", "epoch2", "epoch2_trans", "epoch_trans", "max", "max_del_w
 PARTS = ["outcomes", "undecided", "contradictions", "rows", "exceptions", "applied_epochs"]
 
 
-def contents(out: Path, run: ResolvedRun) -> dict[str, Any]:
+def contents(out: Path, run: RunDocument) -> dict[str, Any]:
     """Return what a result holds, in an order that does not depend on buckets."""
     found: dict[str, Any] = {"summary": run.summary.to_json(), "counters": run.summary.counters, "starts": run.starts}
     for part in PARTS:

@@ -12,7 +12,7 @@ from conflict.engine.ledger.layout import rows_folder
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.results.files import read_rows
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.rules.stops import StopError
 from conflict.runs.pipeline import ENGINES
 from tests.conflict.keyless_logs import Arrived, Change, Epoch, keyless_run
@@ -24,7 +24,7 @@ OF_A = [Epoch(1, [(None, (1, 1)), (None, (2, 2))]), Epoch(5, [UPDATE, INSERT]), 
 BEFORE = [Epoch(2, Arrived(1, [(None, (1, 1)), (None, (2, 2))])), Epoch(3, [((1, 1), None)])]
 
 
-def resolved(folder: Path, engine: str, shown: list[Change], *, goes_on: bool = True) -> tuple[ResolvedRun, Folder]:
+def resolved(folder: Path, engine: str, shown: list[Change], *, goes_on: bool = True) -> tuple[RunDocument, Folder]:
     """Resolve the logs where that of B shows some changes of epoch 5 of A."""
     later = [Epoch(8, Arrived(6, [(None, (4, 4))]))] * goes_on
     of_b = [*BEFORE, *([Epoch(7, Arrived(5, shown))] if shown else []), *later]

@@ -17,8 +17,8 @@ from conflict.runs.ingest_job import ingest
 from conflict.runs.readings_of_history import readings_of_history
 from conflict.runs.reference_run import run_in_memory
 from conflict.runs.resolve_job import run_of_part
-from conflict.runs.resolve_run import WHOLE
 from conflict.runs.settled import EVERY_KIND, Settled, SettleOptions, settled
+from conflict.runs.task_inputs import WHOLE
 from tests.corpora import RECORDINGS
 
 HIDDEN = "operations/hidden_changes/hidden_changes_epoch2_trans_type7"

@@ -8,17 +8,17 @@ import pytest
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.runs.pipeline import run_local, run_reference
 from tests.conflict.keyless_logs import Arrived, Change, Epoch, Log, Statement, keyless_run
 
 TABLE = "CREATE TABLE h (k INT PRIMARY KEY, x INT)"
 ADDED = Statement("A", "ALTER TABLE h ADD w INT DEFAULT (x + 40)")
 INSERTED: list[Change] = [(None, (1, 1)), (None, (2, 2)), (None, (3, 3))]
-ENGINES: dict[str, Callable[[Run, Folder], ResolvedRun]] = {"reference": run_reference, "columnar": run_local}
+ENGINES: dict[str, Callable[[Run, Folder], RunDocument]] = {"reference": run_reference, "columnar": run_local}
 
 
-def resolved(engine: str, logs: tuple[Log, Log], folder: Path) -> ResolvedRun:
+def resolved(engine: str, logs: tuple[Log, Log], folder: Path) -> RunDocument:
     """Return the result of logs of a table with a primary key."""
     run = make_run(keyless_run(folder, (TABLE, None), logs, key=1))
     return ENGINES[engine](run, Folder(str(folder / "out")))

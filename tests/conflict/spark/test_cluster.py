@@ -23,7 +23,7 @@ from conflict.config.run_file import load_run_file
 from conflict.history.grid.folder import Folder, folder_of
 from conflict.history.grid.manifest import read_manifest
 from conflict.history.tasks import in_process
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.rules.counters import zero_counters
 from conflict.runs.ingest_job import ingest
 from conflict.runs.resolve_job import resolve_history
@@ -173,7 +173,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     run, history = run_of(loaded), Folder(str(tmp_path_factory.mktemp("history")))
     manifest = ingest(in_process, run, history).manifest
     summary = resolve_history(in_process, run, history, out)
-    resolved = ResolvedRun(
+    resolved = RunDocument(
         run,
         summary,
         manifest.changes,

@@ -37,7 +37,7 @@ from conflict.runs.ingest_job import ingest
 from conflict.runs.pipeline import run_local, run_reference
 from conflict.runs.reference_run import place_in_memory
 from conflict.runs.resolve_job import resolve_history
-from conflict.runs.resolve_run import LogPart
+from conflict.runs.task_inputs import LogPart
 
 
 def _contents(out: Folder, run: Run, summary: RunSummary) -> dict[str, Any]:

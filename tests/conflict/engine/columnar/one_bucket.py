@@ -7,7 +7,7 @@ import tempfile
 import numpy as np
 
 from conflict.engine.columnar.bucket import load_bucket
-from conflict.engine.columnar.bucket_result import BucketResult
+from conflict.engine.columnar.folded_bucket import FoldedBucket
 from conflict.engine.columnar.order import ApplierEpochs, order_applies
 from conflict.engine.columnar.setups import ClusterSetup, rules_of
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies
@@ -47,7 +47,7 @@ def _operation(outcome: Outcome) -> tuple[object, ...]:
     return outcome.group, outcome.ordinal, outcome.table, outcome.key, outcome.refresh
 
 
-def bucket_by_kernels(history: History, tables: Setups, resolution: Resolution) -> BucketResult:
+def bucket_by_kernels(history: History, tables: Setups, resolution: Resolution) -> FoldedBucket:
     """Decide a History; the transactions in conflict are those of the reference engine's `resolution`."""
     numbers = numbers_of(tables)
     names = [cluster.name for cluster in history.clusters]
@@ -69,4 +69,4 @@ def bucket_by_kernels(history: History, tables: Setups, resolution: Resolution) 
             applies, packed_changes(bucket.rows), rules, conflicts, bucket.key_table, candidates=True, moments=moments
         )
         bucket.column_sets  # noqa: B018  # read before the folder goes
-    return BucketResult(bucket, clusters, applies, conflicts, folded)
+    return FoldedBucket(bucket, clusters, applies, conflicts, folded)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.engine.columnar.bucket_result import BucketResult
+from conflict.engine.columnar.folded_bucket import FoldedBucket
 from conflict.engine.inference.replay import resolve
 from conflict.rules.decision import Verdict
 from conflict.rules.replication_table import Role
@@ -20,10 +20,10 @@ from tests.examples import examples
 ROLES = {"A": Role.PRIMARY, "B": Role.SECONDARY}
 
 
-def applied_alone(result: BucketResult) -> BucketResult:
+def applied_alone(result: FoldedBucket) -> FoldedBucket:
     """Leave out what was not applied."""
     folded = result.folded.applied_alone()
-    return BucketResult(result.bucket, result.clusters, result.applies, result.conflicts, folded)
+    return FoldedBucket(result.bucket, result.clusters, result.applies, result.conflicts, folded)
 
 
 @examples(10, long=800)

@@ -27,7 +27,7 @@ from conflict.rules.replication_table import ReplicationRow
 from conflict.runs import resolve_stages
 from conflict.runs.careful_rows import careful_parts
 from conflict.runs.pipeline import run_local, run_reference
-from conflict.runs.resolve_run import ResolveRun
+from conflict.runs.task_inputs import TaskInputs
 from conflict.runs.touched_rows import TouchedRows
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import ColumnCode, EventType
@@ -147,7 +147,7 @@ def test_careful_rows_in_as_many_parts_as_there_can_be(seed: int, steps: int, fu
     """Rows that foreign keys do not bind to each other are resolved apart, and nothing changes."""
     history, run = _make(seed, steps, function, WITHOUT_UNIQUE_KEYS)
 
-    def divided(common: ResolveRun, read: Sequence[Mapping[int, TouchedRows]], epochs: int | None) -> Any:
+    def divided(common: TaskInputs, read: Sequence[Mapping[int, TouchedRows]], epochs: int | None) -> Any:
         return careful_parts(common, read, epochs and 0)
 
     with patch.object(resolve_stages, "careful_parts", divided):

@@ -15,7 +15,7 @@ from conflict.history.restarts import restarts_before, stretches_of
 from conflict.judge.case import ConflictCase, find_recordings
 from conflict.judge.judge import CaseStatus, judge_recording
 from conflict.judge.judged_run import JudgedRun
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.results.server_counters import ServerCounters, server_counters
 from conflict.results.telling import tell_result
 from conflict.runs.pipeline import ENGINES
@@ -33,18 +33,18 @@ SHARED_CASES = [
 STARTUP = encode_incident(IncidentEvent(1, "mysqld startup"))
 
 
-def resolved(case: ConflictCase, out: Path, engine: str = "local", **changes: Any) -> ResolvedRun:
+def resolved(case: ConflictCase, out: Path, engine: str = "local", **changes: Any) -> RunDocument:
     """Return the result of a recording, with changes of its configuration."""
     run = make_run(attrs.evolve(case.configuration(), **changes))
     return ENGINES[engine](run, Folder(str(out)))
 
 
-def counted(found: ResolvedRun) -> dict[int, ServerCounters]:
+def counted(found: RunDocument) -> dict[int, ServerCounters]:
     """Return what each SQL node counted."""
     return {each.server: each for each in server_counters(found.run, found.summary.stretches)}
 
 
-def assert_as_recorded(case: ConflictCase, found: ResolvedRun) -> None:
+def assert_as_recorded(case: ConflictCase, found: RunDocument) -> None:
     """Compare with what each server showed at the end; one that applied nothing shows 0 everywhere."""
     mine = counted(found)
     for name, about in case.scenario["servers"].items():

@@ -17,7 +17,7 @@ from conflict.history.timeline import EpochApply
 from conflict.judge.case import ConflictCase
 from conflict.results.cutovers import REPEATED, moves_of, repeated_path
 from conflict.results.result import Result
-from conflict.results.run_document import ResolvedRun
+from conflict.results.run_document import RunDocument
 from conflict.results.telling import tell_result
 from conflict.runs.pipeline import ENGINES
 from tests.conflict.operating.channel.test_channels import BUNDLED, CASES, IDS, failovers
@@ -26,7 +26,7 @@ from tests.corpora import RECORDINGS, SHARED
 TWICE = SHARED / "conformance/operations/channel_failover/channel_failover_max_type7"
 
 
-def resolved(case: Path, folder: Path, engine: str = "local") -> tuple[ResolvedRun, dict[str, Any], Folder]:
+def resolved(case: Path, folder: Path, engine: str = "local") -> tuple[RunDocument, dict[str, Any], Folder]:
     """Return the result of a recording, its document, and its folder."""
     out = Folder(str(folder / engine))
     found = ENGINES[engine](make_run(ConflictCase.load(case).configuration()), out)

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from conflict.engine.columnar.bucket_result import BucketResult
+from conflict.engine.columnar.folded_bucket import FoldedBucket
 from conflict.engine.columnar.order import ApplierEpochs
 from conflict.engine.columnar.setups import rules_of
 from conflict.engine.kernels.fold import fold
@@ -26,8 +26,8 @@ from conflict.history.tasks import in_process
 from conflict.history.timeline import EpochApply
 from conflict.rules.replication_table import Role
 from conflict.runs.resolve_job import run_of_part
-from conflict.runs.resolve_run import LogPart, ResolveRun
 from conflict.runs.resolve_stages import ResolveJob
+from conflict.runs.task_inputs import LogPart, TaskInputs
 from conflict.whatif.comparing.bucket_figures import written_in
 from conflict.whatif.comparing.known_part import (
     DecidedBucket,
@@ -47,7 +47,7 @@ OPTIONS = ResultOptions(final_rows=False, all_outcomes=False)
 class Decided:
     """A History that was decided, in one bucket, with rows that did not exist before it."""
 
-    run: ResolveRun
+    run: TaskInputs
     made: DecidedBucket
     written: tuple[Written, Written]
     names: list[tuple[str, bytes]]  # table and key of each row
@@ -85,7 +85,7 @@ class Decided:
         """Return, per row, the change that each of its columns comes from on each cluster; None where it is absent."""
         made, changes = self.made, [*self.changes(0), *self.changes(1)]
         folded = made.folded.applied_alone()
-        final = BucketResult(made.bucket, made.clusters, made.applies, made.conflicts, folded).final
+        final = FoldedBucket(made.bucket, made.clusters, made.applies, made.conflicts, folded).final
         slots, first = made.bucket.slots.tolist(), len(made.bucket.rows[0])
         found: dict[tuple[str, bytes], list[Any]] = {}
         for key, name in enumerate(self.names):
@@ -195,7 +195,7 @@ def test_what_is_known_is_what_the_whole_gives(
             found = known.rowless[side].sum()
             assert found <= made.folded.unexplained[side].sum()
 
-        part, of_rows = known.part_of(BucketResult(*_parts(cut)))
+        part, of_rows = known.part_of(FoldedBucket(*_parts(cut)))
         assert set(cut.logged(part.folded)) <= set(whole.logged(made.folded))
         assert set(cut.logged(of_rows)) <= set(whole.logged(made.folded))
         assert _in_conflict(cut, part.conflicts) <= _in_conflict(whole, made.conflicts)

@@ -150,13 +150,13 @@ class Part:
     kind: PartKind
     bucket: int
 
-    def number(self, run: ResolveRun) -> int:
+    def number(self, run: TaskInputs) -> int:
         """Return its number in the names of the result's files."""
         return self.kind * run.manifest.buckets + self.bucket
 
 
 @attrs.frozen(slots=False)
-class ResolveRun:
+class TaskInputs:
     """
     What all tasks of a run have in common.
 
@@ -209,7 +209,7 @@ class ResolveRun:
             unlogged=self.unlogged.get(cluster.name, ()),
         )
 
-    def with_careful(self, rows: CarefulRows) -> ResolveRun:
+    def with_careful(self, rows: CarefulRows) -> TaskInputs:
         """Return the run with more rows that are left to the reference engine."""
         return attrs.evolve(self, careful=rows if self.careful is None else self.careful.joined(rows))
 

@@ -43,7 +43,7 @@ from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import Operation
 
 
-class BucketResult:
+class FoldedBucket:
     """
     A decided bucket.
 
@@ -175,7 +175,7 @@ class CountedCluster:
     stretches: dict[Stretch, dict[str, int]]
 
 
-def count_bucket(result: BucketResult) -> list[CountedCluster]:
+def count_bucket(result: FoldedBucket) -> list[CountedCluster]:
     """Count what each cluster's applier did."""
     of, stretches = numbered_stretches(result.clusters, result.applies)
     counted = _count(result, result.folded.decisions, of, len(stretches))
@@ -219,7 +219,7 @@ def numbered_stretches(
     return numbers, stretches
 
 
-def _count(result: BucketResult, decisions: Decisions, of: Int8, count: int) -> Int64:
+def _count(result: FoldedBucket, decisions: Decisions, of: Int8, count: int) -> Int64:
     """Count decisions by `of`, a small number of each epoch apply; see `count_outcomes` for the rest of the shape."""
     tables = len(result.bucket.numbers.tables)
     shape = (count, tables, len(Operation) + 1, len(OperationKind), len(Verdict), len(Cause))
@@ -230,7 +230,7 @@ def _count(result: BucketResult, decisions: Decisions, of: Int8, count: int) -> 
     return counts
 
 
-def _refreshes(result: BucketResult, number: int) -> Int64:
+def _refreshes(result: FoldedBucket, number: int) -> Int64:
     """Return how many rows the applier of a cluster refreshed. Shape (tables,)."""
     logged = result.folded.logged
     refreshed = logged.key[logged.refresh & (logged.cluster == number)]
