@@ -180,6 +180,8 @@ class _Job:
         if plan.batch in manifest.batches:
             files = self._number_keys(plan, kept, manifest, plan.buckets if held is None else held.buckets)
             manifest = with_files(self.history, manifest, plan.batch, files)
+        # Whether a log is whole says what was certainly applied, also where it brings no epoch.
+        if plan.batch in manifest.batches or held is None or manifest.errors.keys() != held.errors.keys():
             manifest = self._derive_schedule(manifest)
         stops = {each.file: each.stop for own in manifest.segments.values() for each in own}
         manifest = attrs.evolve(manifest, outlines=tuple(outlines_to_keep(self.run.outlines, stops)))

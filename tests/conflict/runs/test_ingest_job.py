@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conflict.config.configuration import LoggingServer
@@ -113,6 +113,7 @@ class TestAppending:
 
     @given(sizes=st.lists(st.tuples(st.integers(0, WHOLE["A"]), st.integers(0, WHOLE["B"])), max_size=4))
     @settings(max_examples=5)
+    @example(sizes=[(0, 851), (1359, 0), (1005, 0)])  # the second part of a log ends as it should, and has no epoch
     def test_cut_anywhere(self, sizes: list[tuple[int, int]]):
         """Files that end inside an event, an epoch or nothing at all: each time the epochs that are whole are there."""
         with tempfile.TemporaryDirectory() as folder:
