@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from conflict.api.operations import channel, repair
     from conflict.api.results import conflicts, explain, explain_differences, lost, report
     from conflict.api.runs import check, compare, ingest, resolve
-    from conflict.checking.check import Report
+    from conflict.checking.report import Report
     from conflict.config.run_file import RunFile, load_run_file
     from conflict.decoding.binlog_table import BinlogTable, read_binlog
     from conflict.errors import ConfigurationError, ConflictError, HistoryError, NotBuiltError
@@ -98,7 +98,7 @@ _MODULES = {
     "conflict.explaining.story": ("Story",),
     "conflict.spark.data_source": ("register",),
     "conflict.spark.session": ("spark_session",),
-    "conflict.checking.check": ("Report",),
+    "conflict.checking.report": ("Report",),
     "conflict.api.runs": ("check", "compare", "ingest", "resolve"),
     "conflict.api.operations": ("channel", "repair"),
     "conflict.results.result": ("Result", "read_result"),

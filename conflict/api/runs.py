@@ -39,7 +39,7 @@ from conflict.config.text_file import places_of
 from conflict.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from conflict.checking.check import Report
+    from conflict.checking.report import Report
     from conflict.config.additions import Additions
     from conflict.config.arguments import StageProgress
     from conflict.config.run_file import RunFile
@@ -120,7 +120,7 @@ def resolve(
         ConfigurationError: The run cannot be resolved as it is, or `out` cannot be written; nothing was written.
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
-    from conflict.history.grid.folder import folder_of
+    from conflict.history.grid.stored_folder import folder_of
     from conflict.runs.options import ResolveOptions
     from conflict.runs.pipeline import resolve as resolve_into
 
@@ -187,7 +187,7 @@ def compare(
         ConfigurationError: The run cannot be compared, or something that is asked for is not known.
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
-    from conflict.history.grid.folder import folder_of
+    from conflict.history.grid.stored_folder import folder_of
     from conflict.whatif.comparing.comparison import ComparisonWanted, compare_run
     from conflict.whatif.comparing.figures import parse_criteria
     from conflict.whatif.comparing.pairs import parse_formats

@@ -33,7 +33,8 @@ from conflict.engine.ledger.layout import (
 from conflict.engine.ledger.table_keys import table_of, typed_keys
 from conflict.errors import HistoryError
 from conflict.history.grid.catalogue import refusing_contradictions
-from conflict.history.grid.folder import Folder, folder_of
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.stored_folder import folder_of
 from conflict.history.grid.whole_files import refuse_moved_away
 from conflict.results.conflicts import count_conflicts, read_conflicts
 from conflict.results.glance import ResultSummary, summary_of

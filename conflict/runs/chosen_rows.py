@@ -26,8 +26,9 @@ from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.layout import ResultOptions
 from conflict.engine.reference.replay import play
 from conflict.history.grid.epoch_files import read_commit_times
-from conflict.history.grid.folder import Folder, folder_of
+from conflict.history.grid.folder import Folder
 from conflict.history.grid.memory_folder import MemoryFolder
+from conflict.history.grid.stored_folder import folder_of
 from conflict.history.grid.writer import identity_of
 from conflict.history.run import Run
 from conflict.history.tasks import in_threads

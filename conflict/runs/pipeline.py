@@ -20,11 +20,11 @@ from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.layout import catalogue_result
 from conflict.errors import ConfigurationError, MissingEpochsError, NotBuiltError
 from conflict.history.grid.attempts import Seen
-from conflict.history.grid.folder import Folder, folder_of
+from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import MANIFEST
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.grid.path_names import refuse_same_paths
-from conflict.history.grid.stored_folder import StoredFolder
+from conflict.history.grid.stored_folder import StoredFolder, folder_of
 from conflict.history.grid.whole_files import only_writer
 from conflict.history.ingestion.logged_epochs import scan_epochs
 from conflict.history.ingestion.plan import refuse_other_folders

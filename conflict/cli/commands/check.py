@@ -18,7 +18,7 @@ from conflict.decoding.staging import check_output
 from conflict.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from conflict.checking.check import Report
+    from conflict.checking.report import Report
 
 
 @command_of(conflict.api.runs.check)
@@ -31,7 +31,7 @@ def check(call: Call[Report], run: Path | None, json_file: JsonOption = None, fo
     Example: ndb-conflict check --server A=mysql://db1 --server B=mysql://db2
     """
     from conflict.api.runs import checked_run
-    from conflict.checking.telling import report_json, tell_report
+    from conflict.checking.report import report_json, tell_report
     from conflict.telling.terminal import print_telling
 
     files = call.options.pop("variables"), call.options.pop("config_ini")

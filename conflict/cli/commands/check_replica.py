@@ -43,8 +43,8 @@ def check_replica(
 
     Example: ndb-conflict check-replica source.sql replica.sql --row-image minimal
     """
+    from conflict.checking.report import replica_report_json, tell_replica_report
     from conflict.checking.rules.replicas import check_schemas
-    from conflict.checking.telling import replica_report_json, tell_replica_report
     from conflict.telling.terminal import print_telling
 
     check_output(json_file, [source, replica], force=force)

@@ -56,9 +56,9 @@ def requirements(
     """
     from conflict.checking.deployment import Deployment, TableLogging
     from conflict.checking.reasons import weight_of
+    from conflict.checking.report import answer_json, tell_answer, tell_answers
     from conflict.checking.requirements import TABLE_TYPES, example_function
     from conflict.checking.requirements import requirements as requirements_of
-    from conflict.checking.telling import answer_json, tell_answer, tell_answers
     from conflict.rules.functions import FUNCTIONS, typed_function
     from conflict.telling.terminal import print_telling
     from ndb_formats.rules.update_format import parse_binlog_type

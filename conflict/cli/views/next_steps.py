@@ -17,7 +17,7 @@ from conflict.config.additions import functions_by_table
 from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.table_keys import TableKey
 from conflict.explaining.keys_asked import key_as_given
-from conflict.history.grid.folder import folder_of
+from conflict.history.grid.stored_folder import folder_of
 from conflict.results.files import contradicted_example
 from conflict.results.run_document import RunDocument
 from conflict.runs.settled import needs_reference

@@ -17,17 +17,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import attrs
 import pyarrow.fs as pafs
 
 from conflict.errors import ConfigurationError
-
-if TYPE_CHECKING:  # a folder asks for the attempt
-    from conflict.history.grid.folder import Folder
-    from conflict.history.grid.stored_folder import StoredFile, StoredFolder
-
+from conflict.history.grid.folder import Folder, running
+from conflict.history.grid.stored_folder import StoredFile, StoredFolder
 
 ATTEMPTS = ".attempts"
 _DONE = "done.json"  # what a finished attempt wrote
@@ -81,14 +78,6 @@ class Attempt:
                 each.files.append((name, posixpath.relpath(full, root)))
                 return
         yield None
-
-
-_running: list[Attempt] = []  # a worker's process has one task at a time, whatever threads it starts
-
-
-def current_attempt() -> Attempt | None:
-    """Return the attempt that this process makes; None in a driver, and where tasks run in threads."""
-    return _running[-1] if _running else None
 
 
 @attrs.frozen
@@ -159,11 +148,11 @@ class Stage:
         attempt = Attempt([Written(each, posixpath.join(self._place, uuid.uuid4().hex)) for each in self.folders])
         for each in attempt.written:
             _make(each)
-        _running.append(attempt)
+        running.append(attempt)
         try:
             yield attempt
         finally:
-            _running.remove(attempt)
+            running.remove(attempt)
         for each in attempt.written:
             if each.files:
                 _finish(each)

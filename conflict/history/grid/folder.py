@@ -12,10 +12,9 @@ import re
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import accumulate, chain
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import numpy.typing as npt
@@ -23,10 +22,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from conflict.errors import ConfigurationError, HistoryError
-from conflict.history.grid.attempts import current_attempt
-from conflict.telling.shown_text import not_utf8
-from ndb_formats.stored import is_address
+from conflict.errors import HistoryError
 
 # Values that conflict functions compare: they hardly compress, and every resolve that needs them reads them all.
 _COMPARED = ("before_value", "after_value")
@@ -64,6 +60,26 @@ def _write_options(schema: pa.Schema) -> dict[str, Any]:
         "store_schema": not dictionaries,  # other readers see values, not a dictionary
         "write_page_checksum": True,
     }
+
+
+class Attempt(Protocol):
+    """An attempt of a task (see `conflict.history.grid.attempts`): it writes each file at a place of its own."""
+
+    def own_file(self, full: str) -> str:
+        """Return where a file is for this attempt, given its full path."""
+        ...
+
+    def new_file(self, full: str) -> AbstractContextManager[str | None]:
+        """Give a place for a file, given its full path; None for a file that is in none of the folders."""
+        ...
+
+
+running: list[Attempt] = []  # a worker's process has one task at a time, whatever threads it starts
+
+
+def current_attempt() -> Attempt | None:
+    """Return the attempt that this process makes; None in a driver, and where tasks run in threads."""
+    return running[-1] if running else None
 
 
 @attrs.frozen
@@ -390,28 +406,6 @@ class Folder:
                 time.sleep(_PAUSE)
             else:
                 break
-
-
-def folder_of(given: Folder | Path | str) -> Folder:
-    """
-    Return a folder; a path is made absolute, because Spark's tasks run elsewhere.
-
-    Raises:
-        ConfigurationError: It is an address that cannot be opened here, or no UTF-8, which Parquet files need.
-        OSError: It is one, and the storage does not answer.
-    """
-    if isinstance(given, Folder):
-        return given
-    if is_address(str(given)):
-        from conflict.history.grid.stored_folder import stored_folder  # noqa: PLC0415  # which is a folder itself
-
-        return stored_folder(given)
-    path = str(Path(given).absolute())
-    try:
-        path.encode()
-    except UnicodeEncodeError as error:
-        raise ConfigurationError(not_utf8(error)) from error
-    return Folder(path)
 
 
 def is_of_storage(error: Exception) -> bool:

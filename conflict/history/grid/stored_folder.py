@@ -31,7 +31,8 @@ import pyarrow.fs as pafs
 from conflict.config.text_file import place_of
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid.folder import LOCAL, Folder
-from ndb_formats.stored import fetch, naming, put, scratch_folder, storage
+from conflict.telling.shown_text import not_utf8
+from ndb_formats.stored import fetch, is_address, naming, put, scratch_folder, storage
 
 _VERSIONS = "versions"
 _THREADS = 8  # an upload waits for its storage
@@ -385,3 +386,23 @@ def stored_folder(given: Path | str) -> StoredFolder:
         message = f"{_version(uri, number)} is damaged ({error}); make the folder again"
         raise HistoryError(message) from error
     return StoredFolder(uri, _Contents(uri, number, files))
+
+
+def folder_of(given: Folder | Path | str) -> Folder:
+    """
+    Return a folder; a path is made absolute, because Spark's tasks run elsewhere.
+
+    Raises:
+        ConfigurationError: It is an address that cannot be opened here, or no UTF-8, which Parquet files need.
+        OSError: It is one, and the storage does not answer.
+    """
+    if isinstance(given, Folder):
+        return given
+    if is_address(str(given)):
+        return stored_folder(given)
+    path = str(Path(given).absolute())
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(not_utf8(error)) from error
+    return Folder(path)

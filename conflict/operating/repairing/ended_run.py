@@ -21,9 +21,10 @@ from conflict.engine.ledger.resolution_ledger import KeyTexts
 from conflict.engine.reference.replay import columns_not_known, differing_rows
 from conflict.engine.reference.row_store import Row, RowKey
 from conflict.errors import ConfigurationError, HistoryError
-from conflict.history.grid.folder import Folder, folder_of
+from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import read_manifest
 from conflict.history.grid.schemas import PLACE
+from conflict.history.grid.stored_folder import folder_of
 from conflict.history.run import Run
 from conflict.history.timeline import Origin, RowChange, Transaction
 from conflict.operating.repairing.statements import RowTable

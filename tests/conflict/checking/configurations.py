@@ -5,7 +5,8 @@ from pathlib import Path
 
 import attrs
 
-from conflict.checking.check import Report, check_configuration
+from conflict.checking.check import check_configuration
+from conflict.checking.report import Report
 from conflict.config.arguments import DeploymentPolicy
 from conflict.config.run_file import load_run_file
 

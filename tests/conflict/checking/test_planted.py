@@ -5,8 +5,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from conflict.checking.check import Report
 from conflict.checking.findings import Code, Severity
+from conflict.checking.report import Report
 from conflict.config.arguments import DeploymentPolicy
 from tests.conflict.checking.configurations import EXCEPTIONS, FIRST_COLUMNS, KEY, TABLE, Planned, row
 

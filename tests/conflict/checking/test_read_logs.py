@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.checking.check import Report, check_configuration
+from conflict.checking.check import check_configuration
 from conflict.checking.read_logs import ReadLog, read_logs, travels_of
+from conflict.checking.report import Report
 from conflict.config.configuration import ClusterConfiguration, Links, LoggingServer
 from conflict.config.run_file import load_run_file
 from conflict.rules.server_variables import VARIABLE_OF, Effect, ServerVariable, parse_release

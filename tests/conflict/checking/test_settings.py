@@ -6,8 +6,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from conflict.checking.check import Report, check_configuration
+from conflict.checking.check import check_configuration
 from conflict.checking.findings import Code
+from conflict.checking.report import Report
 from conflict.checking.rules.settings import SETTINGS, codes_of
 from conflict.config.run_file import load_run_file
 from conflict.config.server_settings import DEFAULTS, parse_server_variables

@@ -19,10 +19,11 @@ from conflict.config.configuration import Configuration
 from conflict.errors import HistoryError
 from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.epoch_files import EPOCHS
-from conflict.history.grid.folder import Folder, folder_of
+from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
 from conflict.history.grid.merging import batches_to_merge
 from conflict.history.grid.schemas import CHANGES, KEYLESS, KEYS, RowStep, batch_of, keys_part, log_part, part
+from conflict.history.grid.stored_folder import folder_of
 from conflict.history.grid.whole_files import only_writer
 from conflict.history.ingestion import plan
 from conflict.history.tasks import in_process

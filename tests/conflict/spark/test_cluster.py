@@ -20,8 +20,9 @@ import pytest
 
 import conflict
 from conflict.config.run_file import load_run_file
-from conflict.history.grid.folder import Folder, folder_of
+from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import read_manifest
+from conflict.history.grid.stored_folder import folder_of
 from conflict.history.tasks import in_process
 from conflict.results.run_document import RunDocument
 from conflict.rules.counters import zero_counters

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid import stored_folder as module
-from conflict.history.grid.folder import folder_of
-from conflict.history.grid.stored_folder import StoredFolder, stored_folder
+from conflict.history.grid.stored_folder import StoredFolder, folder_of, stored_folder
 from conflict.history.grid.whole_files import only_writer
 from conflict.results.files import check_target, whole_or_not_at_all
 from tests.examples import examples

@@ -1,5 +1,5 @@
 """
-What `requirements`, `check` and `check-replica` answer: what is told of it, and as JSON.
+What `requirements`, `check` and `check-replica` answer: the report, what is told of it, and as JSON.
 """
 
 from __future__ import annotations
@@ -16,14 +16,100 @@ from conflict.checking.findings import Finding, Severity, TablePlace
 from conflict.checking.reasons import rules_out, weight_of
 from conflict.checking.requirements import MARKS, Answer, Status, mark
 from conflict.config.arguments import DeploymentPolicy
+from conflict.telling.html import telling_html
 from conflict.telling.shown_text import counted
+from conflict.telling.terminal import telling_text
 from conflict.telling.value import Entry, Listing, Table, Telling, Tone, Toned
 from ndb_formats.findings import ReplicaEffect
 from ndb_formats.schema.tables import Table as Definition
 
 if TYPE_CHECKING:
-    from conflict.checking.check import Report, TableReport
     from conflict.checking.rules.replicas import ReplicaReport
+
+
+@attrs.frozen
+class TableReport:
+    """
+    What one cluster does with one table.
+
+    Attributes:
+        cluster: The cluster.
+        table: ``database.table``.
+        binlog_type: ``binlog_type`` of its row of ``mysql.ndb_replication``; 0 without one.
+        logged: The effective format in words, such as ``binlog_type 7 FULL_USE_UPDATE``.
+        function: Its conflict function; None without one.
+        exceptions_table: Its exceptions table; None if it has none that the server uses.
+        created: Whether the server creates it.
+        unjudged: The kinds of changes that arrive and that its function cannot judge.
+        marks: The same as marks of `conflict.checking.requirements.MARKS`.
+    """
+
+    cluster: str
+    table: str
+    binlog_type: int
+    logged: str
+    function: str | None
+    exceptions_table: str | None
+    created: bool
+    unjudged: tuple[str, ...]
+    marks: tuple[str, ...]
+
+
+@attrs.frozen(repr=False)
+class Report:
+    """
+    What a configuration will do.
+
+    Attributes:
+        policy: Whether what the manual advises against is a finding.
+        tables: What each table will do, cluster by cluster.
+        findings: The findings, the worst first; those that say the same are one.
+    """
+
+    policy: DeploymentPolicy
+    tables: tuple[TableReport, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def worst(self) -> Severity | None:
+        """The severity of the worst finding; None without findings."""
+        return self.findings[0].severity if self.findings else None
+
+    def of(self, severity: Severity) -> tuple[Finding, ...]:
+        """Return the findings of a severity."""
+        return tuple(finding for finding in self.findings if finding.severity is severity)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each finding and place, for ``pandas.DataFrame`` or ``pyarrow.Table.from_pylist``."""
+        return [
+            {"cluster": place.cluster or None, "table": place.table or None, **finding.document}
+            for finding in self.findings
+            for place in finding.places
+        ]
+
+    @property
+    def table_rows(self) -> list[dict[str, Any]]:
+        """One row for each table on each cluster, for the same."""
+        return [
+            {**attrs.asdict(table), "unjudged": list(table.unjudged), "marks": list(table.marks)}
+            for table in self.tables
+        ]
+
+    def __repr__(self) -> str:
+        return telling_text(tell_report(self))
+
+    def _repr_html_(self) -> str:
+        return telling_html(tell_report(self))
+
+    @property
+    def summary(self) -> str:
+        """How many findings there are, in a sentence."""
+        counts = Counter(finding.severity for finding in self.findings)
+        errors = [counted(counts[Severity.ERROR], "error")] if counts[Severity.ERROR] else []
+        others = [counted(counts[severity], severity) for severity in (Severity.WARNING, Severity.NOTE)]
+        parts = [f"{counts[Severity.REFUSED]} refused", *errors, *others]
+        return f"{', '.join(parts)}." if self.findings else "Nothing was found."
 
 
 _STATEMENTS = 2  # of a fix that are told
