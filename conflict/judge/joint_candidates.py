@@ -18,8 +18,8 @@ from typing import Any
 
 import attrs
 
-from conflict.engine.ledger.model import ClusterResult, Stop
 from conflict.engine.ledger.open_places import Alternative, OpenEpoch, OpenPlace, OpenSchedule, PossibleRestart
+from conflict.engine.ledger.resolution import ClusterResult, Stop
 from conflict.history.timeline import Position
 from conflict.judge.open_epochs import NO_GAP, Gap, RecordedEpoch, TrackedOperation, explanations, gap_before
 from conflict.judge.result_differences import plain_value, recorded_value

@@ -13,7 +13,7 @@ from typing import Any, Self
 import attrs
 
 from conflict.engine.ledger.layout import exceptions_path, rows_folder, rows_in_part_folder
-from conflict.engine.ledger.model import ClusterResult
+from conflict.engine.ledger.resolution import ClusterResult
 from conflict.history.grid.folder import Folder
 from conflict.history.reading import read_cluster
 from conflict.history.run import Run

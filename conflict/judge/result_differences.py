@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from conflict.engine.ledger.model import ClusterResult
+from conflict.engine.ledger.resolution import ClusterResult
 from conflict.rules.table_setup import BAD_SCHEMA, SHOWN_CHARACTERS, RefusalKind, TableSetup
 from ndb_formats.schema.value_conversions import NOT_KNOWN, KnownValue, NotKnown
 from ndb_formats.types.decimals import decimal_text

@@ -18,7 +18,7 @@ import numpy as np
 
 from conflict.config.configuration import ClusterConfiguration, Links
 from conflict.engine.ledger.layout import RESULT_FORMAT, outcomes_note
-from conflict.engine.ledger.model import Outcome, Resolution
+from conflict.engine.ledger.resolution import Outcome, Resolution
 from conflict.engine.ledger.summary import RunSummary
 from conflict.history.model import Link
 from conflict.history.run import Run

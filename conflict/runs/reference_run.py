@@ -17,7 +17,7 @@ from conflict.engine.inference.replay import ObservedApplier, observed_appliers
 from conflict.engine.inference.replay import resolve as replay
 from conflict.engine.ledger.contradictions import ContradictedRow, contradicted_marks, contradicted_rows
 from conflict.engine.ledger.layout import DEFAULT_OPTIONS, ResultOptions
-from conflict.engine.ledger.model import Outcome, Resolution
+from conflict.engine.ledger.resolution import Outcome, Resolution
 from conflict.engine.ledger.resolution_ledger import (
     Compared,
     KeyTexts,

@@ -28,7 +28,7 @@ from conflict.engine.ledger.arrow_rows import rows_to_arrow
 from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.contradictions import Images, ShownImages, contradicted_rows
 from conflict.engine.ledger.ledger import outcome_places, staged_exceptions, write_part
-from conflict.engine.ledger.model import Outcome, OutcomePlace, Resolution
+from conflict.engine.ledger.resolution import Outcome, OutcomePlace, Resolution
 from conflict.engine.ledger.resolution_ledger import (
     Compared,
     KeyTexts,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from conflict.engine.ledger.contradictions import Effects
-from conflict.engine.ledger.model import Resolution
+from conflict.engine.ledger.resolution import Resolution
 from conflict.history.model import Cluster, History, Start
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.start import certain_applies

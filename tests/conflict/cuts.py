@@ -12,8 +12,8 @@ import attrs
 from conflict.config.configuration import Span
 from conflict.engine.inference.placement import Placed
 from conflict.engine.ledger.contradictions import contradicted_rows
-from conflict.engine.ledger.model import Outcome, Resolution
 from conflict.engine.ledger.open_places import undecided_at
+from conflict.engine.ledger.resolution import Outcome, Resolution
 from conflict.history.definitions_over_time import make_run
 from conflict.history.reading import ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
 from conflict.history.run import Run

@@ -36,7 +36,7 @@ from functools import cache
 import attrs
 
 from conflict.engine.inference.replay import resolve
-from conflict.engine.ledger.model import Resolution
+from conflict.engine.ledger.resolution import Resolution
 from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import ReplayedCluster
 from conflict.history.model import Cluster, History

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from conflict.engine.inference.observed import ObservedCluster, ObservedPass
 from conflict.engine.inference.replay import ObservedApplier
-from conflict.engine.ledger.model import Outcome
+from conflict.engine.ledger.resolution import Outcome
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.row_store import Row
 from conflict.history.model import Cluster

@@ -28,7 +28,7 @@ from conflict.engine.kernels.arrays import (
 )
 from conflict.engine.kernels.column_scans import STOPS, CheckedRows, stopping_rows
 from conflict.engine.kernels.fold import Folded
-from conflict.engine.ledger.model import Stop, StoppedAt
+from conflict.engine.ledger.resolution import Stop, StoppedAt
 from conflict.history.timeline import Origin
 from conflict.rules.decision import Cause
 from conflict.rules.stops import ServerStop

@@ -39,7 +39,7 @@ from conflict.engine.ledger.ledger import (
     kinds_of,
     write_part,
 )
-from conflict.engine.ledger.model import NotKnown
+from conflict.engine.ledger.resolution import NotKnown
 from conflict.engine.ledger.summary import BucketSummary
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import RowStep

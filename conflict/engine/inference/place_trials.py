@@ -18,8 +18,8 @@ from conflict.engine.inference.hypotheses import possible, scratch
 from conflict.engine.inference.not_known import settle
 from conflict.engine.inference.observed import ObservedPass
 from conflict.engine.inference.rows import is_dated, is_partial
-from conflict.engine.ledger.model import Stop
 from conflict.engine.ledger.open_places import Alternative, PlaceDecision
+from conflict.engine.ledger.resolution import Stop
 from conflict.engine.reference.applier import check_commit, effects_of
 from conflict.engine.reference.cluster import ExceptionRow, LoggedChange
 from conflict.engine.reference.epoch_pass import ApplierStopped, EpochPass

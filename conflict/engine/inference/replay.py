@@ -24,7 +24,7 @@ from conflict.engine.inference.not_known import Settled, doubt_contradicted, is_
 from conflict.engine.inference.observed import Effects, KnownTransactions, ObservedCluster, ObservedPass
 from conflict.engine.inference.rows import NOT_KNOWN, is_dated
 from conflict.engine.inference.taken_effects import REFRESHES, take_shown, take_unclear
-from conflict.engine.ledger.model import Outcome, Resolution, Undecided
+from conflict.engine.ledger.resolution import Outcome, Resolution, Undecided
 from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.epoch_pass import REJECTED_WITH_TRANSACTION, DecidedOperation, EpochPass

@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 import attrs
 
-from conflict.engine.ledger.model import LastWrite
+from conflict.engine.ledger.resolution import LastWrite
 from conflict.engine.reference.row_store import Row, RowKey, RowStore
 from conflict.history.model import Cluster
 from conflict.history.timeline import RowChange

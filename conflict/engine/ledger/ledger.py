@@ -40,7 +40,7 @@ from conflict.engine.ledger.layout import (
     staged_exceptions_path,
     undecided_path,
 )
-from conflict.engine.ledger.model import NotKnown
+from conflict.engine.ledger.resolution import NotKnown
 from conflict.engine.ledger.summary import BucketSummary
 from conflict.history.grid.folder import Folder
 from conflict.history.restarts import Stretch

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from conflict.engine.ledger.model import Stop, Undecided
+from conflict.engine.ledger.resolution import Stop, Undecided
 from conflict.history.model import Link
 from conflict.history.scheduling.placing import Choice, Slot, choose_places
 from conflict.history.timeline import Origin, Position

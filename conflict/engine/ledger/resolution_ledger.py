@@ -44,7 +44,6 @@ from conflict.engine.ledger.ledger import (
     undecided_table,
     write_part,
 )
-from conflict.engine.ledger.model import ClusterResult, Outcome, OutcomePlace, OverwrittenChange, Resolution, Undecided
 from conflict.engine.ledger.open_places import (
     OpenEpoch,
     OpenSchedule,
@@ -52,6 +51,14 @@ from conflict.engine.ledger.open_places import (
     possible_restarts,
     undecided_places,
     undecided_rows,
+)
+from conflict.engine.ledger.resolution import (
+    ClusterResult,
+    Outcome,
+    OutcomePlace,
+    OverwrittenChange,
+    Resolution,
+    Undecided,
 )
 from conflict.engine.ledger.summary import RunSummary, add_summaries
 from conflict.engine.ledger.table_keys import TableKey

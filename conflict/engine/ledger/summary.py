@@ -10,7 +10,6 @@ from typing import Any
 
 import attrs
 
-from conflict.engine.ledger.model import Stop
 from conflict.engine.ledger.open_places import (
     OpenEpoch,
     OpenSchedule,
@@ -20,6 +19,7 @@ from conflict.engine.ledger.open_places import (
     undecided_places,
     undecided_rows,
 )
+from conflict.engine.ledger.resolution import Stop
 from conflict.history.restarts import Stretch
 from conflict.history.scheduling.placing import Inference
 from conflict.rules.counters import COUNTED_AGAIN, add_counters

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from conflict.engine.ledger.model import ExceptionsPlace, LastWrite, Outcome
+from conflict.engine.ledger.resolution import ExceptionsPlace, LastWrite, Outcome
 from conflict.engine.reference.cluster import (
     FROM_AN_APPLIER,
     ExceptionRow,

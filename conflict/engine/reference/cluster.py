@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from conflict.engine.ledger.model import ClusterResult, LastWrite, Outcome, OutcomePlace
+from conflict.engine.ledger.resolution import ClusterResult, LastWrite, Outcome, OutcomePlace
 from conflict.engine.reference.keys import ForeignKeys, UniqueKeys
 from conflict.engine.reference.row_store import Row, RowKey, RowStore, change_copies, redefine, touched_keys
 from conflict.engine.reference.spelling import operations_of

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from conflict.engine.ledger.model import LastWrite, Stop, StoppedAt, StopPlace, stop_at_returned
+from conflict.engine.ledger.resolution import LastWrite, Stop, StoppedAt, StopPlace, stop_at_returned
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.decide import (
     DependencyTracker,

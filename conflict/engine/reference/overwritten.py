@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from conflict.engine.ledger.model import LastWrite, Outcome, OverwrittenChange
+from conflict.engine.ledger.resolution import LastWrite, Outcome, OverwrittenChange
 from conflict.history.model import Cluster, History
 from conflict.history.timeline import DefinitionChange, EpochApply, RowChange, Transaction
 from conflict.rules.decision import Verdict

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
-from conflict.engine.ledger.model import Resolution
+from conflict.engine.ledger.resolution import Resolution
 from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import ReplayedCluster
 from conflict.engine.reference.overwritten import overwritten_changes

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from conflict.config.definitions import AlteredColumn
-from conflict.engine.ledger.model import LastWrite
+from conflict.engine.ledger.resolution import LastWrite
 from conflict.history.row_identities import identity_without_key, payloads_of
 from conflict.history.shown_effects import Effect, copy_effects, net_copies
 from conflict.history.timeline import RowChange

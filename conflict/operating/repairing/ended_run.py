@@ -16,7 +16,7 @@ from conflict.config.arguments import StageProgress, no_progress
 from conflict.engine.inference.observed import ObservedCluster
 from conflict.engine.inference.rows import NOT_KNOWN
 from conflict.engine.ledger.layout import UNDECIDED, open_places_path, open_rows_path
-from conflict.engine.ledger.model import Outcome
+from conflict.engine.ledger.resolution import Outcome
 from conflict.engine.ledger.resolution_ledger import KeyTexts
 from conflict.engine.reference.replay import columns_not_known, differing_rows
 from conflict.engine.reference.row_store import Row, RowKey

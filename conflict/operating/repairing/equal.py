@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from conflict.engine.ledger.model import Outcome
+from conflict.engine.ledger.resolution import Outcome
 from conflict.engine.reference.row_store import RowKey
 from conflict.operating.repairing.ended_run import EndedRun
 from conflict.operating.repairing.newest import ChangeOrder

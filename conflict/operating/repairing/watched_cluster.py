@@ -14,7 +14,7 @@ import attrs
 from conflict.engine.inference.observed import ObservedCluster
 from conflict.engine.inference.rows import is_partial
 from conflict.engine.inference.taken_effects import REFRESHES
-from conflict.engine.ledger.model import Outcome
+from conflict.engine.ledger.resolution import Outcome
 from conflict.engine.reference.cluster import ReplayedCluster
 from conflict.engine.reference.row_store import Row, RowKey
 from conflict.history.timeline import DefinitionChange, EpochApply, Origin, Position, RowChange, Transaction

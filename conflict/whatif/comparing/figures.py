@@ -19,7 +19,7 @@ from conflict.checking.deployment import Deployment, TableLogging
 from conflict.checking.findings import Code
 from conflict.checking.reasons import reasons_of
 from conflict.config.arguments import DeploymentPolicy
-from conflict.engine.ledger.model import Stop
+from conflict.engine.ledger.resolution import Stop
 from conflict.errors import ConfigurationError
 from conflict.results.run_document import RunDocument
 from conflict.rules.counters import COUNTED_AGAIN, DELETE_DELETE, TRANSACTION_ROW_CONFLICTS, add_counters

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import attrs
 
-from conflict.engine.ledger.model import ClusterResult
+from conflict.engine.ledger.resolution import ClusterResult
 from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.replay import resolve

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from conflict.engine.ledger.model import Outcome
+from conflict.engine.ledger.resolution import Outcome
 from conflict.history.model import History
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import EpochApply, RowChange, Timeline, Transaction

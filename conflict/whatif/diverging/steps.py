@@ -14,7 +14,7 @@ from itertools import product
 
 import attrs
 
-from conflict.engine.ledger.model import Outcome, Stop
+from conflict.engine.ledger.resolution import Outcome, Stop
 from conflict.engine.reference.applier import Applier
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.row_store import Row

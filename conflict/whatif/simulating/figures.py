@@ -147,7 +147,7 @@ def _payload(value: int) -> bytes | None:
 @attrs.frozen
 class _Decided:
     """
-    One decision of an applier; see `conflict.engine.ledger.model.Outcome`.
+    One decision of an applier; see `conflict.engine.ledger.resolution.Outcome`.
 
     Attributes:
         applier: The applier's cluster.

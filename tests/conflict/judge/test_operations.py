@@ -9,7 +9,7 @@ import pytest
 
 from conflict.config.configuration import Span
 from conflict.engine.ledger.layout import SKIPPED, skipped_path
-from conflict.engine.ledger.model import ClusterResult
+from conflict.engine.ledger.resolution import ClusterResult
 from conflict.explaining.events import EventKind
 from conflict.explaining.explainer import Explainer
 from conflict.history.definitions_over_time import make_run

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conflict.engine.ledger.model import ClusterResult, Stop
+from conflict.engine.ledger.resolution import ClusterResult, Stop
 from conflict.judge.result_differences import result_differences
 from conflict.rules.stops import ServerStop
 from conflict.rules.table_setup import TableSetup

@@ -23,7 +23,7 @@ from conflict.engine.ledger.ledger import (
     undecided_table,
     write_part,
 )
-from conflict.engine.ledger.model import NotKnown
+from conflict.engine.ledger.resolution import NotKnown
 from conflict.engine.ledger.summary import BucketSummary
 from conflict.history.grid.folder import Folder
 from conflict.history.shown_effects import Effect

@@ -2,7 +2,7 @@
 
 import attrs
 
-from conflict.engine.ledger.model import Stop
+from conflict.engine.ledger.resolution import Stop
 from conflict.engine.ledger.summary import BucketSummary, add_summaries, stop_to_json
 from conflict.history.timeline import Origin
 from conflict.rules.stops import ServerStop

@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from conflict.engine.inference.replay import resolve
-from conflict.engine.ledger.model import ClusterResult
+from conflict.engine.ledger.resolution import ClusterResult
 from conflict.engine.ledger.resolution_ledger import ReferenceLedger
 from conflict.history.model import History
 from conflict.history.timeline import EpochApply

@@ -13,7 +13,7 @@ from conflict.engine.columnar.setups import ClusterSetup, rules_of
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies
 from conflict.engine.kernels.fold import fold
 from conflict.engine.kernels.records import packed_changes
-from conflict.engine.ledger.model import Outcome, Resolution
+from conflict.engine.ledger.resolution import Outcome, Resolution
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.writer import write_history
 from conflict.history.model import History

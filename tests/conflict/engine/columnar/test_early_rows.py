@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.engine.inference.replay import resolve
-from conflict.engine.ledger.model import Resolution
+from conflict.engine.ledger.resolution import Resolution
 from conflict.history.model import History
 from conflict.history.timeline import EpochApply
 from conflict.rules.decision import Cause, Verdict

@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from conflict.engine.inference.replay import resolve
-from conflict.engine.ledger.model import Resolution
+from conflict.engine.ledger.resolution import Resolution
 from conflict.engine.reference.replay import resolve as plain_resolve
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.replication_table import Role

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from conflict.engine.inference.replay import resolve
-from conflict.engine.ledger.model import NotKnown, Resolution
+from conflict.engine.ledger.resolution import NotKnown, Resolution
 from conflict.history.model import Start
 from conflict.history.shown_effects import Effect
 from conflict.rules.decision import Cause, Verdict

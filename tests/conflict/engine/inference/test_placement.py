@@ -14,8 +14,8 @@ from conflict.engine.inference.place_trials import PlaceTrials
 from conflict.engine.inference.placement import NOT_APPLIED, Placed, place_untraced, restricted, touched_rows
 from conflict.engine.inference.replay import resolve
 from conflict.engine.ledger.contradictions import contradicted_rows
-from conflict.engine.ledger.model import Resolution
 from conflict.engine.ledger.open_places import Alternative, OpenPlace
+from conflict.engine.ledger.resolution import Resolution
 from conflict.engine.ledger.resolution_ledger import ReferenceLedger
 from conflict.engine.ledger.summary import with_open_schedule
 from conflict.engine.reference.cluster import LoggedChange

@@ -7,7 +7,7 @@ import pytest
 
 from conflict.engine.inference.hypotheses import TooManyWaysError, tried_in_turn
 from conflict.engine.inference.replay import resolve
-from conflict.engine.ledger.model import Resolution
+from conflict.engine.ledger.resolution import Resolution
 from conflict.history.model import History
 from conflict.history.shown_effects import Effect
 from conflict.rules.decision import Cause

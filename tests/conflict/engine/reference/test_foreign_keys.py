@@ -3,7 +3,7 @@
 import pytest
 
 from conflict.engine.inference.rows import OlderRows
-from conflict.engine.ledger.model import Resolution
+from conflict.engine.ledger.resolution import Resolution
 from conflict.engine.reference.keys import ForeignKeys, KeySide, Value
 from conflict.engine.reference.row_store import Row, RowStore
 from tests.conflict.histories import MORE_TABLES, TABLES, key, resolved, rows, setups

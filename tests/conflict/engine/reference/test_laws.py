@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conflict.engine.ledger.model import Outcome
+from conflict.engine.ledger.resolution import Outcome
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.row_store import Row
 from conflict.rules.decision import Cause, Verdict

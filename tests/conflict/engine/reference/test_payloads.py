@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from conflict.engine.inference.replay import resolve
-from conflict.engine.ledger.model import Resolution, stop_at_returned
+from conflict.engine.ledger.resolution import Resolution, stop_at_returned
 from conflict.history.model import Payloads
 from conflict.history.timeline import LAST_GROUP, Origin, ReturnedEpoch
 from conflict.rules.stops import ServerStop

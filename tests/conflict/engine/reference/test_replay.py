@@ -2,7 +2,7 @@
 
 import pytest
 
-from conflict.engine.ledger.model import Resolution, Stop
+from conflict.engine.ledger.resolution import Resolution, Stop
 from conflict.engine.reference.replay import resolve
 from conflict.errors import HistoryError
 from conflict.history.scheduling.placing import interleave

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conflict.engine.ledger.model import Resolution
+from conflict.engine.ledger.resolution import Resolution
 from conflict.engine.reference.decide import DependencyTracker
 from conflict.engine.reference.replay import resolve
 from conflict.rules.decision import Cause, Verdict

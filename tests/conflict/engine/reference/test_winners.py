@@ -2,7 +2,7 @@
 
 import pytest
 
-from conflict.engine.ledger.model import LastWrite, Outcome
+from conflict.engine.ledger.resolution import LastWrite, Outcome
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.histories import resolved
