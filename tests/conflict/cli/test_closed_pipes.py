@@ -1,4 +1,4 @@
-"""Every command ends with 3, and says nothing of it, when nobody reads what it prints."""
+"""Every command ends as other programs do, and says nothing of it, when nobody reads what it prints."""
 
 import json
 import os
