@@ -37,10 +37,19 @@ def conflicts_of(resolution: Resolution, applies: EpochApplies, names: list[str]
 
 
 def _add(times: list[list[Outcome]], outcome: Outcome) -> None:
-    """Add an outcome to those of its epoch apply: where an operation comes again, the epoch was applied once more."""
-    if not times or any(_operation(outcome) == _operation(each) for each in times[-1]):
+    """
+    Add an outcome to those of its epoch apply.
+
+    Where an operation or an earlier group comes again, the epoch was applied once more. Of operations that an applier
+    made, whose ordinal is -1, there can be several on a row.
+    """
+    if not times or outcome.group < times[-1][-1].group or (outcome.ordinal >= 0 and _is_among(outcome, times[-1])):
         times.append([])
     times[-1].append(outcome)
+
+
+def _is_among(outcome: Outcome, others: list[Outcome]) -> bool:
+    return any(_operation(outcome) == _operation(each) for each in others)
 
 
 def _operation(outcome: Outcome) -> tuple[object, ...]:

@@ -109,6 +109,7 @@ LOGGING = {
 @given(**LOGGING)
 @example(seed=9, steps=86, setting=9, binlog_type=7)  # an epoch is applied twice
 @example(seed=9, steps=88, setting=9, binlog_type=7)  # in one own epoch
+@example(seed=360, steps=93, setting=11, binlog_type=7)  # a row is refreshed twice in one group
 @examples(15, long=60)
 def test_what_appliers_log(seed: int, steps: int, setting: int, binlog_type: int) -> None:
     """One event per row that is refreshed or reflected, in each epoch apply."""
