@@ -203,7 +203,7 @@ def _ends(file: Path) -> list[int]:
     setting=st.integers(0, len(SETTINGS) - 1),
     nights=st.lists(st.fixed_dictionaries({name: st.floats(0, 1) for name in SERVER_IDS}), min_size=1, max_size=3),
 )
-@examples(3)
+@examples(2)
 def test_several_ingests_give_what_one_gives(name: str, seed: int, setting: int, nights: list[dict[str, float]]):
     """The same rows of each key, and the same result, wherever the logs ended; a refusal if values are missing."""
     with tempfile.TemporaryDirectory() as folder:

@@ -104,6 +104,7 @@ def bare_schema(folder: Path, target: Path) -> Path:
     return target
 
 
+@pytest.mark.slow
 def test_logs_that_start_in_the_middle(tmp_path: Path) -> None:
     """A function that judges transactions is found on them, too: the reference engine tries what the other cannot."""
     recording = RECORDINGS / "lives" / "live_3_epoch2_trans_type7"
