@@ -252,7 +252,9 @@ class BinlogTable:
         kinds = {kind: getattr(pd, f"{str(kind).capitalize().replace('Ui', 'UI')}Dtype")() for kind in _INTEGERS}
         # Kept as Arrow, texts would compare to masks of Arrow, which pandas does not join with those of integers.
         kinds[pa.string()] = pd.StringDtype("python")
-        return self.to_arrow().flatten().to_pandas(types_mapper=kinds.get, maps_as_pydicts="strict")
+        table = self.to_arrow().flatten()
+        columns = [_with_signed_indices(column) for column in table.columns]
+        return pa.table(columns, table.column_names).to_pandas(types_mapper=kinds.get, maps_as_pydicts="strict")
 
     def to_polars(self) -> Any:
         """
@@ -395,3 +397,11 @@ def read_binlog(
         source.at_end,
     )
     return found if table is None else found[table]
+
+
+def _with_signed_indices(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column that pandas takes: it knows no dictionary whose indices are unsigned, as those of ENUM are."""
+    if not (pa.types.is_dictionary(column.type) and pa.types.is_unsigned_integer(column.type.index_type)):
+        return column
+    parts = [pa.DictionaryArray.from_arrays(each.indices.cast(pa.int32()), each.dictionary) for each in column.chunks]
+    return pa.chunked_array(parts, pa.dictionary(pa.int32(), column.type.value_type))

@@ -206,3 +206,11 @@ def test_storage_that_refuses_requests(s3: S3, local: Result):
     assert s3.lost == ""
     assert s3.refused > 3
     assert _same(found, local)
+
+
+def test_a_folder_on_a_filesystem_that_is_not_known():
+    """What is known is said, before any work."""
+    with pytest.raises(ConfigurationError, match=r"is nosuch://b/x, which cannot be .* fsspec knows, as"):
+        conflict.resolve((DEMO / "run.toml").resolve(), keep_history="nosuch://b/x")
+    with pytest.raises(ConfigurationError, match="cannot be opened"):
+        conflict.read_result("nosuch://b/x")

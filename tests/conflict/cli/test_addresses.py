@@ -156,14 +156,6 @@ def test_what_python_reads(read: Callable[[str], object]):
         read("dbfs:/x")
 
 
-def test_a_folder_on_a_filesystem_that_is_not_known():
-    """What is known is said, before any work."""
-    with pytest.raises(ConfigurationError, match=r"is nosuch://b/x, which cannot be .* fsspec knows, as"):
-        conflict.resolve(RUN.resolve(), keep_history="nosuch://b/x")
-    with pytest.raises(ConfigurationError, match="cannot be opened"):
-        conflict.read_result("nosuch://b/x")
-
-
 def test_a_result_in_python_is_not_read_from_a_short_address():
     """Nor is a folder of that name looked for."""
     with pytest.raises(ConfigurationError, match="the folder is dbfs:/x, an address"):
