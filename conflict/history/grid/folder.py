@@ -37,16 +37,15 @@ def _write_options(schema: pa.Schema) -> dict[str, Any]:
     """
     Return how the columns of a table are written: small, and cheap to write and to read.
 
-    Integers are split into streams of their first, second, ... bytes, in which lz4 finds more to save. Unsigned ones
-    are written as differences, because Spark does not read unsigned byte streams. Epochs stay as they are: each number
-    is repeated for many rows. Compared values stay uncompressed, with a dictionary as long as there are few of them;
-    digests stay as they are.
+    Integers are written as differences, which every Spark 4 reads. Epochs stay as they are: each number is repeated
+    for many rows. Compared values stay uncompressed, with a dictionary as long as there are few of them; digests stay
+    as they are.
     Statistics cost as much as the column itself; one epoch has them, by which readers find rows.
     """
     epochs = [name for name in schema.names if name.endswith("epoch")]
     compared = [name for name in schema.names if name in _COMPARED]
     encodings = {
-        field.name: "DELTA_BINARY_PACKED" if pa.types.is_unsigned_integer(field.type) else "BYTE_STREAM_SPLIT"
+        field.name: "DELTA_BINARY_PACKED"
         for field in schema
         if pa.types.is_integer(field.type) and field.name not in (*epochs, *compared, *_DIGESTS)
     }
