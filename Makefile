@@ -15,7 +15,7 @@ FUZZ_SECONDS := 600
 # Tests start a hundred processes: none of them compiles the modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup demo demo-spark docs test test-mysql test-all test-lowest test-pythons fuzz check kernels bench bench-large bench-page clean
+.PHONY: setup demo demo-spark docs test test-mysql test-all test-lowest test-pythons fuzz check kernels bench bench-formats bench-large bench-page clean
 
 setup: $(STAMP)          ## Python environment and Java
 
@@ -88,16 +88,21 @@ fuzz: setup              ## Inputs that nobody meant, for every reader: make fuz
 		--readers decoders decode-text
 
 bench: $(PEERS)          ## Measure decoding, ingest and resolving beside their peers; results go to build/bench
-	$(BIN)/python -m benchmarks.decode --size 64 --peer-python $(PEERS)/bin/python --out build/bench/decode.json
+	$(BIN)/python -m benchmarks.decode --peer-python $(PEERS)/bin/python --out build/bench/decode.json
 	$(BIN)/python -m benchmarks.decode_files --peer-python $(PEERS)/bin/python --out build/bench/decode_files.json
 	$(BIN)/python -m benchmarks.sizes --out build/bench/sizes.json
 	$(BIN)/python -m benchmarks.ingest --out build/bench/ingest.json
-	$(BIN)/python -m benchmarks.end_to_end --peer-python $(PEERS)/bin/python --out build/bench/end_to_end.json
+	$(BIN)/python -m benchmarks.end_to_end --out build/bench/end_to_end.json
 	$(BIN)/python -m benchmarks.busy --out build/bench/busy.json
 	$(BIN)/python -m benchmarks.resolve --peer-python $(PEERS)/bin/python --out build/bench/resolve.json
 	$(BIN)/python -m benchmarks.scaling --repeat 3 --out build/bench/scaling.json
 	$(BIN)/python -m benchmarks.compare --out build/bench/compare.json
 	$(BIN)/python -m benchmarks.first_minute --out build/bench/first_minute.json
+	$(MAKE) bench-formats
+	$(BIN)/python -m benchmarks.beside build/bench
+
+bench-formats: setup     ## What each binlog type takes: bytes, time, and the functions that it allows, with a picture
+	$(BIN)/python -m benchmarks.formats --out build/bench/formats.json
 
 bench-large: $(PEERS)    ## Measure resolving up to 100 million row changes; needs about 20 GB of disk and 6 GiB of memory
 	$(BIN)/python -m benchmarks.resolve --changes 10000000 --functions 'NDB$$MAX' 'NDB$$EPOCH' 'NDB$$EPOCH_TRANS' \
@@ -105,7 +110,7 @@ bench-large: $(PEERS)    ## Measure resolving up to 100 million row changes; nee
 	$(BIN)/python -m benchmarks.scaling --changes 1000000 10000000 100000000 --scratch build \
 		--out build/bench/scaling-large.json
 
-bench-page:              ## Keep the results that are in build/bench, and put their tables on docs/benchmarks.md
+bench-page:              ## Publish the results in build/bench on docs/benchmarks.md, if the machine was quiet
 	$(BIN)/python -m benchmarks.page build/bench
 
 $(PEERS): $(STAMP)

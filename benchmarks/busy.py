@@ -19,8 +19,9 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.end_to_end import Stages, resolver
+from benchmarks.machine import environment, start
 from benchmarks.makers.simulated_pair import BUSY, QUIET, Shape, make_simulated_pair
-from benchmarks.timing import Run, environment, in_turns, markdown_table, write_results
+from benchmarks.timing import Run, Timing, in_turns, markdown_table, write_results
 from conflict.rules.functions import FUNCTIONS, Argument
 
 RESULTS = Path(__file__).parent / "results" / "busy.json"
@@ -61,6 +62,7 @@ def main() -> None:
     parser.add_argument("--scratch", type=Path, help="folder for the binlogs; they have 100 bytes per row change")
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON to write; a Markdown file is put beside it")
     arguments = parser.parse_args()
+    began = start()
     found = {}
     for function in arguments.functions:
         with tempfile.TemporaryDirectory(dir=arguments.scratch) as name:
@@ -69,9 +71,9 @@ def main() -> None:
     print(text)
     document = {
         "changes": arguments.changes,
-        "environment": environment("numba", "numpy", "pyarrow"),
-        "processor_seconds": {
-            function: {name: [run.processor for run in own] for name, own in runs.items()}
+        "environment": environment(began, "numba", "numpy", "pyarrow"),
+        "results": {
+            function: {name: Timing.of(own).document() for name, own in runs.items()}
             for function, runs in found.items()
         },
     }

@@ -11,15 +11,19 @@ The Histories are those of `benchmarks.resolve` for `NDB$MAX`; a small one goes 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
+from benchmarks import timing
+from benchmarks.machine import environment, start
 from benchmarks.makers.history_maker import configuration
 from benchmarks.makers.history_shape import Shape
+from benchmarks.process_tree import processor_seconds
 from benchmarks.resolve import history_of, small_shape
-from benchmarks.timing import environment, markdown_table, write_results
 from conflict.engine.ledger.layout import ResultOptions
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import read_manifest
@@ -51,17 +55,17 @@ def ten_pairs(run: Run, column: str) -> list[Pair]:
     return [*(Pair(policy) for policy in policies), Pair(policies[0], 9)]
 
 
-def seconds(runner: Runner, run: Run, history: Path, pairs: list[Pair]) -> float:
-    """Compare once, and return the seconds on the wall."""
+def compared(runner: Runner, run: Run, history: Path, pairs: list[Pair]) -> timing.Run:
+    """Compare once."""
     folder = Folder(str(history))
     manifest = read_manifest(folder)
     part = part_of_log(run, folder, manifest)
     with tempfile.TemporaryDirectory(dir=history.parent) as out:
-        started = time.perf_counter()
+        started, used = time.perf_counter(), processor_seconds(os.getpid())
         settled = settle_history(runner, run, folder, Folder(out), FIGURES_ALONE, use_evidence=False, part=part)
         assert isinstance(settled, SettledHistory)
         found = compare_settled(runner, settled.job.run, settled.applied, pairs)
-        taken = time.perf_counter() - started
+        taken = timing.Run(time.perf_counter() - started, processor_seconds(os.getpid()) - used)
     assert all(isinstance(each, Figures) for each in found), found
     return taken
 
@@ -75,29 +79,28 @@ def main() -> None:
     parser.add_argument("--scratch", type=Path)
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
+    began = start()
     run = configuration("NDB$MAX", COLUMN_TYPE)
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as scratch:
         small = history_of(small_shape(4000, COLUMN_TYPE, 4 * arguments.cores), Path(scratch))
         history = history_of(Shape(arguments.changes, binlog_type=COLUMN_TYPE), Path(scratch))
         pairs = ten_pairs(run, read_manifest(Folder(str(history))).resolve_columns["bench.account"])
         runner = spark_runner(spark_session(str(arguments.cores)))
-        seconds(runner, run, small, pairs)
-        taken: dict[int, list[float]] = {1: [], len(pairs): []}
-        for _ in range(arguments.repeat):
-            for count, own in taken.items():
-                own.append(seconds(runner, run, history, pairs[:count]))
-    one, ten = (statistics.median(own) for own in taken.values())
+        compared(runner, run, small, pairs)
+        works = {f"{count} pairs": partial(compared, runner, run, history, pairs[:count]) for count in (1, len(pairs))}
+        taken = timing.in_turns(works, arguments.repeat, again=0)
+    one, ten = (statistics.median(run.wall for run in own) for own in taken.values())
     document = {
         "changes": arguments.changes,
         "pairs": [f"{pair.policy.name}, type {pair.binlog_type or COLUMN_TYPE}" for pair in pairs],
-        "seconds": {str(count): own for count, own in taken.items()},
+        "results": {name: timing.Timing.of(own).document() for name, own in taken.items()},
         "times_as_long": ten / one,
         "goal": GOAL,
-        "environment": environment(),
+        "environment": environment(began),
     }
     rows = [[f"{arguments.changes:,}", f"{one:.1f}", f"{ten:.1f}", f"{ten / one:.1f}", f"below {GOAL}"]]
-    table = markdown_table(["row changes", "one pair, s", "ten pairs, s", "times as long", "goal"], rows)
-    write_results(arguments.out, document, [table])
+    table = timing.markdown_table(["row changes", "one pair, s", "ten pairs, s", "times as long", "goal"], rows)
+    timing.write_results(arguments.out, document, [table])
     print(table)
 
 

@@ -3,11 +3,10 @@ How fast binlogs are decoded: this project's columnar reader beside python-mysql
 
     python -m benchmarks.decode --peer-python VENV/bin/python --mysqlbinlog PATH
 
-Every program reads the same seeded files; the slow ones shorter ones of the same mix, and what is compared are row
-changes per second of processor time. Ours decodes every column of every row to Arrow, once with checksums checked and
-once without, as the peers do by default. Ours and python-mysql-replication start before the clock does; a run of
-mysqlbinlog is a whole process. That the peers see the same rows is checked outside the times. Peers that are not given
-are left out, with a message.
+Every program reads the same seeded files, and what is compared are row changes per second of processor time. Ours
+decodes every column of every row to Arrow, once with checksums checked and once without, as the peers do by default.
+Ours and python-mysql-replication start before the clock does; a run of mysqlbinlog is a whole process. That the peers
+see the same rows is checked outside the times. Peers that are not given are left out, with a message.
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ from typing import Any
 
 import attrs
 
+from benchmarks.machine import environment, package_version, program_version, start
 from benchmarks.makers.binlog_maker import MIXES, Mix, write_binlog
-from benchmarks.timing import Timing, environment, markdown_table, measure, measure_command, write_results
+from benchmarks.timing import Timing, markdown_table, measure, measure_command, write_results
 from ndb_formats.columnar.batches import read_batches
 from ndb_formats.columnar.event_index import index_events, index_parts
 
@@ -105,16 +105,13 @@ def mysqlbinlog(path: Path, rows: int, runs: int, program: str) -> list[Measured
 
 def measured(mix: Mix, arguments: argparse.Namespace, folder: Path) -> list[Measured]:
     """Measure every program on files of one mix."""
-    found = []
-    size = arguments.size * MEGABYTE
-    sizes = {"ours": size, "mysqlbinlog": size // 8, "peer": size // 64}
-    paths = {name: folder / f"{mix.name}.{name}" for name in sizes}
-    rows = {name: write_binlog(paths[name], mix, sizes[name]) for name in sizes}
-    found += ours(paths["ours"], rows["ours"], arguments.runs)
+    path = folder / mix.name
+    rows = write_binlog(path, mix, arguments.size * MEGABYTE)
+    found = ours(path, rows, arguments.runs)
     if arguments.mysqlbinlog:
-        found += mysqlbinlog(paths["mysqlbinlog"], rows["mysqlbinlog"], arguments.runs, arguments.mysqlbinlog)
+        found += mysqlbinlog(path, rows, arguments.runs, arguments.mysqlbinlog)
     if arguments.peer_python:
-        found.append(peer(paths["peer"], rows["peer"], arguments.runs, arguments.peer_python))
+        found.append(peer(path, rows, arguments.peer_runs, arguments.peer_python))
     return found
 
 
@@ -148,25 +145,38 @@ def rate_table(mix: Mix, found: list[Measured]) -> str:
     return markdown_table(headings, rows)
 
 
+def reader_versions(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the versions of the peers that were given; say which are left out."""
+    found = {}
+    if arguments.mysqlbinlog:
+        found["mysqlbinlog"] = program_version(arguments.mysqlbinlog)
+    else:
+        print("mysqlbinlog is not on the PATH and was not given: left out", file=sys.stderr)
+    if arguments.peer_python:
+        found["python-mysql-replication"] = package_version(arguments.peer_python, "mysql-replication")
+    else:
+        print("--peer-python was not given: python-mysql-replication is left out", file=sys.stderr)
+    return found
+
+
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--size", type=int, default=256, help="megabytes of each file; the peers get shorter ones")
+    parser.add_argument("--size", type=int, default=32, help="megabytes of each file")
     parser.add_argument("--runs", type=int, default=5, help="runs of each program")
+    parser.add_argument("--peer-runs", type=int, default=3, help="runs of python-mysql-replication")
     parser.add_argument("--mysqlbinlog", default=shutil.which("mysqlbinlog"), help="the server's tool")
     parser.add_argument("--peer-python", help="interpreter of an environment with mysql-replication")
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON to write; a Markdown file is put beside it")
     arguments = parser.parse_args()
-    if not arguments.mysqlbinlog:
-        print("mysqlbinlog is not on the PATH and was not given: left out", file=sys.stderr)
-    if not arguments.peer_python:
-        print("--peer-python was not given: python-mysql-replication is left out", file=sys.stderr)
+    began = start()
+    peers = reader_versions(arguments)
     with tempfile.TemporaryDirectory() as folder:
         results = {mix.name: measured(mix, arguments, Path(folder)) for mix in MIXES}
     tables = [ratio_table(results), *(rate_table(mix, results[mix.name]) for mix in MIXES)]
     print("\n".join(tables))
     document = {
-        "environment": environment("numba", "numpy", "pyarrow"),
+        "environment": environment(began, "numba", "numpy", "pyarrow", peers=peers),
         "goals": {PEER: 100, VERBOSE: 10, "megabytes_per_second": 150},
         "results": {
             mix.name: {

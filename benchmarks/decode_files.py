@@ -3,8 +3,8 @@ How fast the command `decode` is, and the data source: whole outputs, beside mys
 
     python -m benchmarks.decode_files --peer-python VENV/bin/python --mysqlbinlog PATH
 
-All read seeded files of one table with integers, decimals, temporals, text and JSON; python-mysql-replication, which
-only iterates, a shorter one of the same mix. What is compared is processor time per row change: ours in this process,
+All read a seeded file of one table with integers, decimals, temporals, text and JSON; python-mysql-replication only
+iterates over it. What is compared is processor time per row change: ours in this process,
 after one run that compiles, mysqlbinlog as a whole process. For the data source it is the time on the wall, on two
 cores, in a session with the JVM's own settings, as users start it; beside it, Spark itself copies the same Parquet,
 which is what its own reader and writer need. Peers that are not given are left out, with a message.
@@ -27,8 +27,10 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks.decode import reader_versions
+from benchmarks.machine import environment, start
 from benchmarks.makers.binlog_maker import MIXED_TYPES, write_binlog
-from benchmarks.timing import Timing, environment, markdown_table, measure, measure_command, write_results
+from benchmarks.timing import Timing, markdown_table, measure, measure_command, write_results
 from conflict.config.option_values import DecodedFormat
 from conflict.decoding.decoding import Decoding, Output
 from conflict.decoding.inputs import opened_inputs
@@ -105,40 +107,37 @@ def peer(path: Path, runs: int, python: str) -> Timing:
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--size", type=int, default=200, help="megabytes of the file")
+    parser.add_argument("--size", type=int, default=64, help="megabytes of the file")
     parser.add_argument("--runs", type=int, default=3, help="runs of each program")
     parser.add_argument("--mysqlbinlog", default=shutil.which("mysqlbinlog"), help="the server's tool")
     parser.add_argument("--peer-python", help="interpreter of an environment with mysql-replication")
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON to write; a Markdown file is put beside it")
     arguments = parser.parse_args()
-    found: dict[str, tuple[int, Timing]] = {}
+    began = start()
+    peers = reader_versions(arguments)
+    found: dict[str, Timing] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        file, short = folder / "mixed", folder / "short"
+        file = folder / "mixed"
         rows = write_binlog(file, MIXED_TYPES, arguments.size * MEGABYTE)
-        short_rows = write_binlog(short, MIXED_TYPES, arguments.size * MEGABYTE // 64)
         works: dict[str, Callable[[], None]] = {
             f"decode, {form}": lambda form=form: decode(file, form, folder / f"out.{form}") for form in DecodedFormat
         }
         for title, work in works.items():
-            found[title] = rows, measure(work, runs=arguments.runs)
-        found |= {title: (rows, timing) for title, timing in spark_timings(file, folder, arguments.runs).items()}
+            found[title] = measure(work, runs=arguments.runs)
+        found |= spark_timings(file, folder, arguments.runs)
         if arguments.mysqlbinlog:
             command = [arguments.mysqlbinlog, "--no-defaults", "-vv", "--base64-output=decode-rows", str(file)]
-            found[TOOL] = rows, measure_command(command, runs=arguments.runs)
-        else:
-            print("mysqlbinlog is not on the PATH and was not given: left out", file=sys.stderr)
+            found[TOOL] = measure_command(command, runs=arguments.runs)
         if arguments.peer_python:
-            found[PEER] = short_rows, peer(short, arguments.runs, arguments.peer_python)
-        else:
-            print("--peer-python was not given: python-mysql-replication is left out", file=sys.stderr)
-    rates = {title: count / timing.seconds for title, (count, timing) in found.items()}
+            found[PEER] = peer(file, arguments.runs, arguments.peer_python)
+    rates = {title: rows / timing.seconds for title, timing in found.items()}
     lines = [
         [
             title,
             f"{rates[title]:,.0f}",
             *(f"{rates[title] / rates[name]:.2f}x" if name in rates else "not measured" for name in (TOOL, PEER)),
-            f"{found[title][1].noise:.0%}",
+            f"{found[title].noise:.0%}",
         ]
         for title in found
     ]
@@ -152,7 +151,7 @@ def main() -> None:
     tables = [markdown_table(headings, lines)]
     print(tables[0])
     document = {
-        "environment": environment("numba", "numpy", "pyarrow", "pyspark"),
+        "environment": environment(began, "numba", "numpy", "pyarrow", "pyspark", peers=peers),
         "goals": {
             "parquet to mysqlbinlog": 3,
             "parquet to python-mysql-replication": 100,
@@ -160,8 +159,8 @@ def main() -> None:
             "data source to Parquet, to decode to Parquet": 1 / 3,
         },
         "results": {
-            title: {"rows": count, "rows_per_second": rates[title], **timing.document()}
-            for title, (count, timing) in found.items()
+            title: {"rows": rows, "rows_per_second": rates[title], **timing.document()}
+            for title, timing in found.items()
         },
     }
     write_results(arguments.out, document, tables)

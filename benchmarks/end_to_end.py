@@ -1,14 +1,13 @@
 """
 How long a user waits: from the binlogs of two clusters to the result, with final rows, and where the time goes.
 
-    python -m benchmarks.end_to_end --peer-python VENV/bin/python --mysqlbinlog PATH
+    python -m benchmarks.end_to_end --mysqlbinlog PATH
 
 Timed is `conflict.runs.pipeline.resolve` with the local engine in this process, after a run that compiles the kernels;
 the start of the command is apart. The binlogs come from `benchmarks.makers.pair_maker`, or with ``--simulated`` from a
 simulation, whose counters the result must have. Half of their row changes are the
 clusters' own, the other half those that appliers logged; rates count all of them, because every reader has to. Beside
-it, in turns, `mysqlbinlog -vv` writes the same files as text to nowhere. python-mysql-replication, which merely
-iterates, gets files with a hundredth of the row changes. Peers that are not given are left out, with a message.
+it, in turns, `mysqlbinlog -vv` writes the same files as text to nowhere; if it is not there, it is left out.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks.decode_files import peer
+from benchmarks.machine import environment, program_version, start
 from benchmarks.makers.pair_maker import make_pair
 from benchmarks.makers.simulated_pair import COUNTERS, make_simulated_pair
-from benchmarks.timing import Run, environment, in_turns, markdown_table, write_results
+from benchmarks.timing import Run, Timing, in_turns, markdown_table, write_results
 from conflict.config.run_file import load_run_file
 from conflict.runs.pipeline import resolve
 
 RESULTS = Path(__file__).parent / "results" / "end_to_end.json"
-OURS, TOOL, PEER = "resolve", "mysqlbinlog -vv --base64-output=decode-rows", "python-mysql-replication, iterating"
-PIECE = 100  # python-mysql-replication gets one in so many row changes
+OURS, TOOL = "resolve", "mysqlbinlog -vv --base64-output=decode-rows"
+PIECE = 100  # one in so many row changes is resolved before, to compile
 
 
 class Stages:
@@ -113,45 +112,40 @@ def main() -> None:
     parser.add_argument("--simulated", action="store_true", help="the binlogs are those of a simulation")
     parser.add_argument("--runs", type=int, default=3, help="runs of each program")
     parser.add_argument("--mysqlbinlog", default=shutil.which("mysqlbinlog"), help="the server's tool")
-    parser.add_argument("--peer-python", help="interpreter of an environment with mysql-replication")
     parser.add_argument("--scratch", type=Path, help="folder for the binlogs; they have 100 bytes per row change")
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON to write; a Markdown file is put beside it")
     arguments = parser.parse_args()
+    began, peers = start(), {}
     stages: list[Stages] = []
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as name:
         whole, small = Path(name, "whole"), Path(name, "small")
         make = make_simulated_pair if arguments.simulated else make_pair
         own, logged = make(whole, arguments.changes)
-        own_small, logged_small = make(small, arguments.changes // PIECE)
+        own_small, _ = make(small, arguments.changes // PIECE)
         resolver(small, own_small, stages)()  # compiles
         gc.freeze()  # as the command does
         stages.clear()
         works = {OURS: resolver(whole, own, stages)}
         if arguments.mysqlbinlog:
             works[TOOL] = text_tool(whole, arguments.mysqlbinlog)
+            peers["mysqlbinlog"] = program_version(arguments.mysqlbinlog)
         else:
             print("mysqlbinlog is not on the PATH and was not given: left out", file=sys.stderr)
         runs = in_turns(works, arguments.runs, again=0)
         size = sum(file.stat().st_size for file in binlogs(whole))
-        if arguments.peer_python:
-            timings = [peer(file, arguments.runs, arguments.peer_python) for file in binlogs(small)]
-            pairs = zip(*(zip(each.wall, each.processor, strict=True) for each in timings), strict=True)
-            runs[PEER] = [Run(*(sum(each) for each in zip(*pair, strict=True))) for pair in pairs]
-        else:
-            print("--peer-python was not given: python-mysql-replication is left out", file=sys.stderr)
-    counts = {title: logged_small if title == PEER else logged for title in runs}
-    tables = [rate_table(runs, counts), stage_table(stages)]
+    tables = [rate_table(runs, logged), stage_table(stages)]
     print("\n".join(tables))
-    write_results(arguments.out, document(runs, counts, stages, size), tables)
+    facts = environment(began, "numba", "numpy", "pyarrow", peers=peers)
+    write_results(arguments.out, {"environment": facts, **document(runs, logged, stages, size)}, tables)
 
 
-def rate_table(runs: dict[str, list[Run]], counts: dict[str, int]) -> str:
+def rate_table(runs: dict[str, list[Run]], count: int) -> str:
     """Return times and rates of all programs, and how many times faster `resolve` is."""
-    wall = {title: statistics.median(run.wall for run in each) / counts[title] for title, each in runs.items()}
+    wall = {title: statistics.median(run.wall for run in each) / count for title, each in runs.items()}
     rows = [
         [
             title,
-            f"{counts[title]:,}",
+            f"{count:,}",
             f"{statistics.median(run.wall for run in each):.1f}",
             f"{statistics.median(run.processor for run in each):.1f}",
             f"{1 / wall[title]:,.0f}",
@@ -170,19 +164,13 @@ def stage_table(stages: list[Stages]) -> str:
     return markdown_table(["stage", "s"], rows)
 
 
-def document(runs: dict[str, list[Run]], counts: dict[str, int], stages: list[Stages], size: int) -> dict[str, object]:
+def document(runs: dict[str, list[Run]], count: int, stages: list[Stages], size: int) -> dict[str, object]:
     """Return everything for JSON."""
     return {
-        "environment": environment("numba", "numpy", "pyarrow"),
         "bytes_of_binlogs": size,
         "goals": {"row changes per second": 3_000_000},
         "results": {
-            title: {
-                "row_changes": counts[title],
-                "wall_seconds": [run.wall for run in each],
-                "processor_seconds": [run.processor for run in each],
-                "stolen": [run.stolen for run in each],
-            }
+            title: {"row_changes": count, **Timing.of(each).document(), "stolen": [run.stolen for run in each]}
             for title, each in runs.items()
         },
         "stages": [each.seconds for each in stages],

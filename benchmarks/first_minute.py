@@ -22,8 +22,9 @@ from pathlib import Path
 
 import attrs
 
+from benchmarks.machine import environment, start
 from benchmarks.makers.pair_maker import make_pair
-from benchmarks.timing import environment, markdown_table, write_results
+from benchmarks.timing import markdown_table, write_results
 
 ROOT = Path(__file__).parents[1]
 CHANGES = 10_000
@@ -100,30 +101,34 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "first_minute.json")
     arguments = parser.parse_args()
+    began = start()
     with tempfile.TemporaryDirectory() as made:
         folder, warm_cache = Path(made), Path(made) / "warm"
         make_inputs(folder)
-        results, rows = [], []
-        start = min(processor_seconds(_COMMAND, ["--version"], warm_cache) for _ in range(arguments.repeat))
+        results, rows = {}, []
+        empty = min(processor_seconds(_COMMAND, ["--version"], warm_cache) for _ in range(arguments.repeat))
         for case in cases(folder):
             cold = []
             for number in range(arguments.repeat):
                 cache = folder / f"cold{number}"
-                cold.append(processor_seconds(_COMMAND, case.arguments, cache) - start)
+                cold.append(processor_seconds(_COMMAND, case.arguments, cache) - empty)
                 shutil.rmtree(cache, ignore_errors=True)
-            compiling = processor_seconds(_COMPILED, case.arguments, warm_cache) - start
-            warm = [processor_seconds(_COMPILED, case.arguments, warm_cache) - start for _ in range(arguments.repeat)]
+            compiling = processor_seconds(_COMPILED, case.arguments, warm_cache) - empty
+            warm = [processor_seconds(_COMPILED, case.arguments, warm_cache) - empty for _ in range(arguments.repeat)]
             figures = statistics.median(cold), statistics.median(warm)
             goal = "" if case.goal is None else f"{case.goal:g}"
             off = "" if case.goal is None else f"{figures[0] / case.goal:.2f}"
             rows.append([case.name, f"{figures[0]:.1f}", goal, off, f"{figures[1]:.1f}", f"{compiling:.1f}"])
-            results.append(
-                {"command": case.name, "cold": cold, "warm": warm, "compiling": compiling, "goal": case.goal}
-            )
+            results[case.name] = {
+                "cold": {"processor_seconds": cold},
+                "warm": {"processor_seconds": warm},
+                "compiling": compiling,
+                "goal": case.goal,
+            }
             print(rows[-1], flush=True)
     titles = ["command", "cold", "goal", "cold / goal", "warm", "first compiled"]
     table = markdown_table(titles, rows)
-    document = {"environment": environment("numba", "numpy", "pyarrow"), "start": start, "results": results}
+    document = {"environment": environment(began, "numba", "numpy", "pyarrow"), "start": empty, "results": results}
     write_results(arguments.out, document, [table])
 
 

@@ -3,7 +3,7 @@ How fast one core reads an NDB binlog into a History, and numbers its keys.
 
     python -m benchmarks.ingest --size 64 --out build/bench/ingest.json
 
-The binlog is made by `benchmarks.makers.ndb_maker`. The scalar reader is given a tenth of it.
+The binlog is made by `benchmarks.makers.ndb_maker`; the scalar reader reads it once.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import tempfile
 from pathlib import Path
 from unittest import mock
 
+from benchmarks.machine import environment, start
 from benchmarks.makers.ndb_maker import SCHEMA, SERVER, write_ndb_binlog
-from benchmarks.timing import Timing, environment, markdown_table, measure, write_results
+from benchmarks.timing import Timing, markdown_table, measure, write_results
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.key_numbering import KeyTask, number_keys
 from conflict.history.ingestion import segment_task
@@ -51,31 +52,29 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("build/bench/ingest.json"))
     options = parser.parse_args()
+    began = start()
     with tempfile.TemporaryDirectory() as folder:
-        whole, tenth, history = Path(folder, "whole"), Path(folder, "tenth"), Folder(f"{folder}/history")
-        rows, few = (
-            write_ndb_binlog(file, size)
-            for file, size in ((whole, options.size * 10**6), (tenth, options.size * 10**5))
-        )
-        results: list[tuple[str, Timing, Path, int]] = []
+        file, history = Path(folder, "binlog"), Folder(f"{folder}/history")
+        rows = write_ndb_binlog(file, options.size * 10**6)
+        results: list[tuple[str, Timing]] = []
         with mock.patch.object(segment_task, "read_columns", side_effect=UnreadableError):
-            timing = measure(lambda: _read(tenth, history), runs=1, warm_up=False)
-        results.append(("row by row", timing, tenth, few))
-        results.append(("in columns", measure(lambda: _read(whole, history), runs=options.runs), whole, rows))
-        count = _read(whole, history)
-        results.append(("numbering keys", measure(lambda: _number(history, count), runs=options.runs), whole, rows))
+            timing = measure(lambda: _read(file, history), runs=1, warm_up=False)
+        results.append(("row by row", timing))
+        results.append(("in columns", measure(lambda: _read(file, history), runs=options.runs)))
+        count = _read(file, history)
+        results.append(("numbering keys", measure(lambda: _number(history, count), runs=options.runs)))
         table = [
             (
                 name,
                 f"{file.stat().st_size / 1e6 / timing.seconds:.1f}",
-                f"{count / timing.seconds:,.0f}",
+                f"{rows / timing.seconds:,.0f}",
                 f"{timing.noise:.0%}",
             )
-            for name, timing, file, count in results
+            for name, timing in results
         ]
     document = {
-        "environment": environment("numba", "numpy", "pyarrow"),
-        "results": {name: {"rows": count, **timing.document()} for name, timing, _, count in results},
+        "environment": environment(began, "numba", "numpy", "pyarrow"),
+        "results": {name: {"rows": rows, **timing.document()} for name, timing in results},
     }
     text = markdown_table(("stage", "MB/s per core", "rows/s per core", "noise"), table)
     write_results(options.out, document, [text])

@@ -3,17 +3,20 @@ Results into the project: from `build/bench` to `benchmarks/results`, and their 
 
     python -m benchmarks.page build/bench
 
-On the page, a comment such as ``<!-- resolve, table 1 -->`` stands over the first table of `results/resolve.md`.
+Results are left where they are that cannot be published: others used the machine, or the runs lie too far apart (see
+`benchmarks.documents.unfit`). On the page, a comment such as ``<!-- resolve, table 1 -->`` stands over the first table
+of `results/resolve.md`.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
 from pathlib import Path
 
-__all__ = ["PAGE", "RESULTS", "filled"]
+from benchmarks.documents import unfit
 
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
@@ -33,12 +36,22 @@ def filled(text: str, results: Path = RESULTS) -> str:
     return _PLACE.sub(table, text)
 
 
+def take_over(folder: Path, results: Path = RESULTS) -> list[str]:
+    """Copy the results of a folder that can be published; return why the others cannot."""
+    refused = []
+    for path in sorted(folder.glob("*.json")):
+        reasons = list(unfit(json.loads(path.read_text("utf-8"))))
+        refused += [f"{path.name} is not published: {reason}" for reason in reasons]
+        for file in () if reasons else (path, path.with_suffix(".md")):
+            shutil.copy(file, results / file.name)
+    return refused
+
+
 def main() -> None:
-    """Take over the results that stand in a folder."""
-    for path in sorted(Path(sys.argv[1]).iterdir()):
-        if path.suffix in (".json", ".md"):
-            shutil.copy(path, RESULTS / path.name)
+    """Take over the results that stand in a folder, and fill the page."""
+    refused = take_over(Path(sys.argv[1]))
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    sys.exit("\n".join(refused) or None)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,12 +30,13 @@ from typing import Any
 import attrs
 
 from benchmarks.agreement import by_job, by_reference, differences
+from benchmarks.machine import environment, package_version, start
 from benchmarks.makers.history_buckets import plan_of
 from benchmarks.makers.history_maker import configuration, make_history, usual_binlog_type
 from benchmarks.makers.history_reader import read_history
 from benchmarks.makers.history_shape import Shape
 from benchmarks.sessions import Measured, Session, session
-from benchmarks.timing import Run, Timing, environment, in_turns, markdown_table, measure, write_results
+from benchmarks.timing import Run, Timing, in_turns, markdown_table, measure, write_results
 from conflict.engine.reference.replay import resolve
 from conflict.history.grid.folder import Folder
 from conflict.rules.functions import FUNCTIONS
@@ -214,17 +215,21 @@ def main() -> None:
     parser.add_argument("--peer-python", help="interpreter of an environment with duckdb")
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON to write; a Markdown file is put beside it")
     arguments = parser.parse_args()
-    if not arguments.peer_python:
+    began, peers = start(), {}
+    if arguments.peer_python:
+        peers["DuckDB"] = package_version(arguments.peer_python, "duckdb")
+    else:
         print("--peer-python was not given: DuckDB is left out", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder, session(arguments.cores) as spark:
         scratch, results = Path(folder), []
         for function in arguments.functions:
             results.append(measured(function, spark, arguments, scratch))
             print(describe(results[-1]), flush=True)
-        start = spark.start
+        started = spark.start
     tables = [ratio_table(results), rate_table(results), history_table(results)]
     print("\n".join(tables))
-    write_results(arguments.out, document(arguments, results, start), tables)
+    facts = environment(began, "numba", "numpy", "pyarrow", "pyspark", peers=peers)
+    write_results(arguments.out, document(arguments, results, started, facts), tables)
 
 
 def describe(result: Result) -> str:
@@ -304,10 +309,12 @@ def history_table(results: list[Result]) -> str:
     return markdown_table(headings, rows)
 
 
-def document(arguments: argparse.Namespace, results: list[Result], start: float) -> dict[str, Any]:
+def document(
+    arguments: argparse.Namespace, results: list[Result], start: float, facts: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return everything for JSON."""
     return {
-        "environment": environment("numba", "numpy", "pyarrow", "pyspark"),
+        "environment": facts,
         "columns": MIX,
         "cores": arguments.cores,
         "goals": GOALS,

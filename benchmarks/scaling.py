@@ -25,11 +25,12 @@ import attrs
 import numpy as np
 import pyarrow.parquet as pq
 
+from benchmarks.machine import environment, start
 from benchmarks.makers.history_maker import usual_binlog_type
 from benchmarks.makers.history_shape import Shape
 from benchmarks.resolve import MILLION, MIX, applied, decided, history_of, statistics_of, warm_up
 from benchmarks.sessions import Job, Measured, Session, session
-from benchmarks.timing import Run, environment, in_turns, markdown_table, write_results
+from benchmarks.timing import Run, in_turns, markdown_table, write_results
 
 RESULTS = Path(__file__).parent / "results" / "scaling.json"
 MEGABYTE = 1_000_000
@@ -199,6 +200,7 @@ def main() -> None:
     parser.add_argument("--scratch", type=Path, help="where Histories and results go meanwhile")
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON to write; a Markdown file is put beside it")
     arguments = parser.parse_args()
+    began = start()
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder, ExitStack() as stack:
         sessions = [stack.enter_context(session(cores)) for cores in arguments.cores]
         points = [
@@ -218,7 +220,7 @@ def main() -> None:
         }
         for point in points
     ]
-    facts = {"environment": environment("numba", "numpy", "pyarrow", "pyspark"), "columns": MIX}
+    facts = {"environment": environment(began, "numba", "numpy", "pyarrow", "pyspark"), "columns": MIX}
     write_results(arguments.out, {**facts, "results": results}, tables)
 
 

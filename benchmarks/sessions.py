@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 
 from benchmarks.process_tree import MemoryPeak, processor_seconds
-from benchmarks.timing import Run
+from benchmarks.timing import Run, spread
 
 __all__ = ["Job", "Measured", "Session", "session"]
 
@@ -64,8 +64,8 @@ class Measured:
 
     @property
     def noise(self) -> float:
-        """How far the runs lie apart: the widest distance from the median, as a part of it."""
-        return max(abs(each - self.seconds) for each in self.wall) / self.seconds
+        """How far the runs lie apart; see `spread`."""
+        return spread(self.wall)
 
     @property
     def gibibytes(self) -> float:

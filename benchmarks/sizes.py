@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import argparse
 import resource
-import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.machine import environment, start
 from benchmarks.makers.binlog_maker import MIXES, Mix, write_binlog
-from benchmarks.timing import Run, environment, in_turns, markdown_table, write_results
+from benchmarks.timing import Run, Timing, in_turns, markdown_table, write_results
 from ndb_formats.columnar.batches import read_batches
 from ndb_formats.sizes.log_sizes import LogSizer
 from ndb_formats.sizes.report import CompressionMeter
@@ -59,14 +59,12 @@ def measured(path: Path, mix: Mix, size: int, rounds: int) -> dict[str, Any]:
     for name, work in works.items():
         assert work() == rows, name
     runs = in_turns({name: timed(work) for name, work in works.items()}, rounds, again=2)
-    seconds = {name: statistics.median(run.processor for run in each) for name, each in runs.items()}
+    found = {name: Timing.of(each) for name, each in runs.items()}
     return {
         "bytes": path.stat().st_size,
         "rows": rows,
-        "processor_seconds": {name: [run.processor for run in each] for name, each in runs.items()},
-        "wall_seconds": {name: [run.wall for run in each] for name, each in runs.items()},
-        "median_processor_seconds": seconds,
-        "part_of_decode": {name: seconds[DECODE] / each for name, each in seconds.items()},
+        "works": {name: each.document() for name, each in found.items()},
+        "part_of_decode": {name: found[DECODE].seconds / each.seconds for name, each in found.items()},
         "most_memory_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
 
@@ -78,13 +76,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="runs of each program")
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON to write; a Markdown file is put beside it")
     arguments = parser.parse_args()
+    began = start()
     lines, results = [], {}
     for mix in MIXES:
         with tempfile.TemporaryDirectory() as folder:
             found = measured(Path(folder) / mix.name, mix, arguments.size * MEGABYTE, arguments.rounds)
         results[mix.name] = found
         for name in (DECODE, SIZES, COMPRESSED):
-            seconds = found["median_processor_seconds"][name]
+            seconds = found["works"][name]["median_processor_seconds"]
             lines.append(
                 [
                     mix.title,
@@ -98,7 +97,7 @@ def main() -> None:
     headings = ["log", "work", "processor s", "MB/s", "row changes/s", "speed, part of decode"]
     tables = [markdown_table(headings, lines)]
     print("\n".join(tables))
-    write_results(arguments.out, {"environment": environment("numba", "numpy"), "results": results}, tables)
+    write_results(arguments.out, {"environment": environment(began, "numba", "numpy"), "results": results}, tables)
 
 
 if __name__ == "__main__":

@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import resource
 import statistics
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import attrs
-
-__all__ = ["Run", "Timing", "environment", "in_turns", "markdown_table", "measure", "measure_command", "write_results"]
 
 _STOLEN = 0.02  # part of the processors that the host of a virtual machine may keep from it in a round
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -56,6 +52,11 @@ class Timing:
     wall: tuple[float, ...]
     processor: tuple[float, ...]
 
+    @classmethod
+    def of(cls, runs: Sequence[Run]) -> Timing:
+        """Return the runs of one work together."""
+        return cls(tuple(run.wall for run in runs), tuple(run.processor for run in runs))
+
     @property
     def seconds(self) -> float:
         """Median of the processor time."""
@@ -63,8 +64,8 @@ class Timing:
 
     @property
     def noise(self) -> float:
-        """How far the runs lie apart: the widest distance from the median, as a part of it."""
-        return max(abs(each - self.seconds) for each in self.processor) / self.seconds
+        """How far the runs lie apart; see `spread`."""
+        return spread(self.processor)
 
     def document(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -75,6 +76,12 @@ class Timing:
             "processor_seconds": self.processor,
             "wall_seconds": self.wall,
         }
+
+
+def spread(runs: Sequence[float]) -> float:
+    """Return how far runs lie apart: the median distance from their median, as a part of it."""
+    middle = statistics.median(runs)
+    return statistics.median(abs(each - middle) for each in runs) / middle if middle else 0.0
 
 
 def measure(work: Callable[[], object], *, runs: int, warm_up: bool = True) -> Timing:
@@ -133,23 +140,6 @@ def measure_command(command: Sequence[str], *, runs: int) -> Timing:
         wall.append(time.perf_counter() - before)
         processor.append(after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime)
     return Timing(tuple(wall), tuple(processor))
-
-
-def environment(*packages: str) -> dict[str, Any]:
-    """Return what the numbers depend on: machine, load, versions."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        model = next(line.split(":", 1)[1].strip() for line in text.splitlines() if line.startswith("model name"))
-    except (OSError, StopIteration):
-        model = platform.processor()
-    return {
-        "processor": model,
-        "cores": os.cpu_count(),
-        "load_average": os.getloadavg(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "packages": {name: version(name) for name in packages},
-    }
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
