@@ -19,8 +19,8 @@ from typing import Any
 import attrs
 
 from conflict.errors import ConflictError, NotBuiltError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.scheduling.hints import hints_of_steps
 from conflict.history.scheduling.schedule import ClusterHints, Hint, Hints, HintsOf
 from conflict.history.scheduling.summaries import Summary

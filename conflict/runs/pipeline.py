@@ -28,7 +28,7 @@ from conflict.history.grid.stored_folder import StoredFolder, folder_of
 from conflict.history.grid.whole_files import only_writer
 from conflict.history.ingestion.logged_epochs import scan_epochs
 from conflict.history.ingestion.plan import refuse_other_folders
-from conflict.history.log_files import check_log_files, missing_files
+from conflict.history.preparing.log_files import check_log_files, missing_files
 from conflict.history.run import Run
 from conflict.history.tasks import Runner, in_threads
 from conflict.results.files import check_target, refuse_nesting, whole_or_not_at_all

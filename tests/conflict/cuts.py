@@ -14,8 +14,8 @@ from conflict.engine.inference.placement import Placed
 from conflict.engine.ledger.contradictions import contradicted_rows
 from conflict.engine.ledger.open_places import undecided_at
 from conflict.engine.ledger.resolution import Outcome, Resolution
-from conflict.history.definitions_over_time import make_run
-from conflict.history.reading import ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
+from conflict.history.preparing.definitions_over_time import make_run
+from conflict.history.reading.readings import ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
 from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_steps
 from conflict.history.shown_effects import recorded_effects, recorded_images

@@ -24,9 +24,9 @@ from conflict.cli.refusals import ExitCode
 from conflict.config.configuration import Configuration
 from conflict.engine.ledger.layout import rows_folder
 from conflict.errors import ConflictError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
-from conflict.history.log_files import check_log_files
+from conflict.history.preparing.definitions_over_time import make_run
+from conflict.history.preparing.log_files import check_log_files
 from conflict.history.run import Run
 from conflict.judge.case import ConflictCase
 from conflict.results.cause_kinds import CauseKind

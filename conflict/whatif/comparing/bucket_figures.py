@@ -16,9 +16,9 @@ import numpy.typing as npt
 from conflict.engine.columnar.applier_stops import StoppingOperation
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.bucket_round import with_own_causes
-from conflict.engine.columnar.final_rows import count_unequal
 from conflict.engine.columnar.folded_bucket import FoldedBucket, count_bucket
 from conflict.engine.columnar.image_values import ImageReader
+from conflict.engine.columnar.writing.final_rows import count_unequal
 from conflict.engine.kernels.arrays import (
     Bool,
     BucketRows,

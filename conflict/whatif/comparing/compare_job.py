@@ -29,9 +29,9 @@ from conflict.history.grid.epoch_files import read_epochs_of
 from conflict.history.run import Run
 from conflict.history.tasks import Runner, Shared
 from conflict.results.run_document import RunDocument
-from conflict.runs.resolve_job import count_transactions
-from conflict.runs.resolve_stages import LINK_ACTS, ResolveJob, earliest_stops
-from conflict.runs.task_inputs import LogPart, TaskInputs
+from conflict.runs.resolving.resolve_job import count_transactions
+from conflict.runs.resolving.resolve_stages import LINK_ACTS, ResolveJob, earliest_stops
+from conflict.runs.rows.task_inputs import LogPart, TaskInputs
 from conflict.telling.shown_text import counted, listed
 from conflict.whatif.comparing.bucket_figures import (
     BucketFigures,

@@ -16,7 +16,7 @@ import numpy as np
 
 from conflict.config.arguments import StageProgress
 from conflict.history.tasks import Runner
-from conflict.runs.task_inputs import TaskInputs
+from conflict.runs.rows.task_inputs import TaskInputs
 from conflict.whatif.comparing.compare_tasks import DecidedTrial, DecideTask, find_unsure_in_bucket
 from conflict.whatif.comparing.known_part import judging
 from conflict.whatif.comparing.unsure_transactions import SettledRows, Unsure, UnsureFindings

@@ -8,7 +8,7 @@ import pytest
 
 import conflict
 from conflict.config.run_file import load_run_file
-from conflict.history.definitions_over_time import make_run
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.history.scheduling.summaries import EpochSizes
 from conflict.results.tables_not_there import tables_not_there
