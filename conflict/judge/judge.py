@@ -29,8 +29,7 @@ from conflict.judge.format_differences import binlog_differences, format_differe
 from conflict.judge.judged_run import JudgedComparison, compare_readings, read_readings
 from conflict.judge.logging_differences import judge_decisions, logging_counts, logging_differences
 from conflict.judge.size_differences import size_differences
-from conflict.runs.options import ResolveOptions
-from conflict.runs.pipeline import ENGINES
+from conflict.runs.pipeline import ENGINES, ResolveOptions
 from ndb_formats.errors import FormatError
 
 _MOST = 200

@@ -32,8 +32,7 @@ from conflict.judge.case import ConflictCase
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.files import read_rows
 from conflict.results.run_document import RunDocument
-from conflict.runs.options import ResolveOptions
-from conflict.runs.pipeline import ENGINES, from_holes, run_after_missing_files
+from conflict.runs.pipeline import ENGINES, ResolveOptions, from_holes, run_after_missing_files
 from ndb_formats.errors import FormatError
 from ndb_formats.types.values import Value
 from tests.corpora import RECORDINGS, SHARED

@@ -57,7 +57,7 @@ from conflict.history.timeline import Position
 from conflict.history.unlogged import UnloggedChange
 from conflict.rules.counters import transaction_counters
 from conflict.runs.resolving.deciding_applies import Schedule
-from conflict.runs.resolving.finding_respelled import with_respelled
+from conflict.runs.resolving.finding_careful import with_respelled
 from conflict.runs.resolving.other_forms import meets_another_form
 from conflict.runs.resolving.resolve_stages import ResolveJob, WrittenBuckets
 from conflict.runs.resolving.settling import Examined, Settling, layouts_of

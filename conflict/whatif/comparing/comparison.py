@@ -34,8 +34,7 @@ from conflict.results.files import check_target, whole_or_not_at_all
 from conflict.results.run_document import RunDocument
 from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import ingest
-from conflict.runs.options import ResolveOptions
-from conflict.runs.pipeline import refuse_python_rules, spark_workers
+from conflict.runs.pipeline import ResolveOptions, refuse_python_rules, spark_workers
 from conflict.runs.rows.task_inputs import TaskInputs
 from conflict.runs.run_inputs import run_of
 from conflict.runs.settled import SettleOptions, finished_history, needs_reference, settled

@@ -195,7 +195,7 @@ def test_a_log_that_ends_with_the_crash(case: str, engine: str, tmp_path: Path) 
 
 def test_in_large_logs_the_rows_alone_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels resolve all other rows, and the result is that of the reference engine."""
-    monkeypatch.setattr("conflict.runs.resolving.finding_unlogged.MOST_CHANGES", 10)
+    monkeypatch.setattr("conflict.runs.resolving.finding_careful.MOST_CHANGES", 10)
     case, results = ConflictCase.load(CRASHED), []
     for engine in ("local", "reference"):
         out = Folder(str(tmp_path / engine))

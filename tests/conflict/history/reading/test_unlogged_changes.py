@@ -38,7 +38,7 @@ from conflict.results.result import Result
 from conflict.results.telling import tell_result
 from conflict.runs.ingest_job import ingest
 from conflict.runs.pipeline import ENGINES
-from conflict.runs.resolving.finding_unlogged import find_unlogged, followed
+from conflict.runs.resolving.finding_careful import find_unlogged, followed
 from conflict.runs.rows.task_inputs import part_of_log
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.columnar.kernel import each_read_only
@@ -210,7 +210,7 @@ def test_large_logs_are_not_followed_for_a_few_rows(tmp_path: Path, monkeypatch:
     part = part_of_log(run, history, ingest(in_threads, run, history).manifest)
     found = find_unlogged(in_threads, run, history, part, lambda *_: None)
     assert followed(found, run, part) is CareKind.UNLOGGED_DOUBTS
-    monkeypatch.setattr("conflict.runs.resolving.finding_unlogged.MOST_CHANGES", 10)
+    monkeypatch.setattr("conflict.runs.resolving.finding_careful.MOST_CHANGES", 10)
     left = followed(found, run, part)
     assert isinstance(left, UnloggedRows)
     assert (left.changes, left.are_followed) == (found.changes, False)
@@ -222,7 +222,7 @@ def test_large_logs_are_not_followed_for_a_few_rows(tmp_path: Path, monkeypatch:
 
 def test_in_large_logs_the_rows_alone_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels resolve all other rows, and the result is that of the reference engine."""
-    monkeypatch.setattr("conflict.runs.resolving.finding_unlogged.MOST_CHANGES", 10)
+    monkeypatch.setattr("conflict.runs.resolving.finding_careful.MOST_CHANGES", 10)
     run = make_run(ConflictCase.load(HIDDEN / "hidden_changes_epoch_type8").configuration(), lambda _: {})
     local = ENGINES["local"](run, Folder(str(tmp_path / "local")))
     reference = ENGINES["reference"](run, Folder(str(tmp_path / "reference")))

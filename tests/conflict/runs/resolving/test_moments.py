@@ -15,8 +15,7 @@ from conflict.history.preparing.definitions_over_time import make_run
 from conflict.judge.case import ConflictCase
 from conflict.results.run_document import RunDocument
 from conflict.rules.replication_table import Role
-from conflict.runs.options import ResolveOptions
-from conflict.runs.pipeline import run_local, run_reference
+from conflict.runs.pipeline import ResolveOptions, run_local, run_reference
 from conflict.runs.resolving import settling
 from conflict.runs.rows.states_over_time import states_decide
 from conflict.runs.rows.task_inputs import TaskInputs

@@ -17,8 +17,7 @@ from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_steps
 from conflict.judge.case import ConflictCase
 from conflict.results.run_document import RunDocument
-from conflict.runs.options import ResolveOptions
-from conflict.runs.pipeline import run_local, run_reference
+from conflict.runs.pipeline import ResolveOptions, run_local, run_reference
 from tests.corpora import RECORDINGS
 
 FUNCTIONS = ["epoch", "epoch2", "epoch2_trans", "epoch_trans", "max", "max_del_win_ins", "old"]

@@ -1,5 +1,7 @@
 """
-The stage that looks for rows which clusters changed without a log, in a History: a task for each bucket.
+The stages that look in a History for rows that the kernels cannot decide: a task for each bucket.
+
+These are rows whose keys are spelled in several ways, and rows which clusters changed without a log.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from conflict.config.arguments import StageProgress
-from conflict.engine.columnar.bucket import load_bucket
+from conflict.engine.columnar.bucket import CarefulRows, load_bucket
+from conflict.engine.columnar.keys.respelled_keys import can_be_respelled, respelled_keys
 from conflict.engine.columnar.unlogged_rows import UnloggedRows, find_unlogged_rows
-from conflict.engine.kernels.arrays import Bool
+from conflict.engine.kernels.arrays import Bool, Int64
 from conflict.engine.ledger.careful import CareKind
 from conflict.history.grid.epoch_files import read_summaries
 from conflict.history.grid.folder import Folder
@@ -25,7 +28,7 @@ from conflict.history.scheduling.start import Bounds
 from conflict.history.tasks import Runner
 from conflict.history.timeline import Position
 from conflict.history.unlogged import Crash
-from conflict.runs.rows.task_inputs import LogPart
+from conflict.runs.rows.task_inputs import LogPart, TaskInputs
 from ndb_formats.events.rows_event import Operation
 
 ReadPart = tuple[LogPart, pa.Table, Manifest]
@@ -121,3 +124,33 @@ class _UnloggedTask:
             for each in summary.applied:
                 found.setdefault((summary.number, each.group), []).append(each.epoch)
         return found
+
+
+def with_respelled(runner: Runner, run: TaskInputs, progress: StageProgress) -> TaskInputs:
+    """
+    Make the rows whose keys are spelled in several ways careful ones.
+
+    Raises:
+        FormatError: An image is cut off.
+    """
+    if not any(map(can_be_respelled, run.numbers.tables)):
+        return run
+    tasks = [_RespelledTask(run, bucket) for bucket in range(run.manifest.buckets)]
+    found = enumerate(runner(_RespelledTask.find, tasks, partial(progress, "comparing keys")))
+    keys = {bucket: own for bucket, own in found if len(own)}
+    if not keys:
+        return run
+    respelled = CarefulRows(np.zeros(len(run.numbers.tables), np.bool_), keys)
+    return attrs.evolve(run.with_careful(respelled), respelled=respelled)
+
+
+@attrs.frozen
+class _RespelledTask:
+    """A bucket in which keys are looked for that are spelled in several ways."""
+
+    run: TaskInputs
+    bucket: int
+
+    def find(self) -> Int64:
+        """Return their numbers."""
+        return respelled_keys(self.run.load_bucket(self.bucket))

@@ -11,8 +11,8 @@ from conflict.config.run_file import load_run_file
 from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.history.scheduling.summaries import EpochSizes
-from conflict.results.tables_not_there import tables_not_there
 from conflict.rules.replication_filter import ReplicationFilter
+from conflict.runs.end_of_logs import tables_not_there
 from tests.corpora import RECORDINGS
 
 RECORDED = RECORDINGS / "reports/31-create-select"
