@@ -30,8 +30,9 @@ from conflict.runs.rows.task_inputs import part_of_log
 from conflict.spark.session import spark_session
 from conflict.spark.spark_runner import spark_runner
 from conflict.whatif.comparing.compare_job import compare_settled
+from conflict.whatif.comparing.default_policies import all_policies
 from conflict.whatif.comparing.figures import Figures
-from conflict.whatif.comparing.pairs import Pair, all_policies, parse_policies
+from conflict.whatif.comparing.pairs import Pair, parse_policies
 
 RESULTS = Path(__file__).parent / "results" / "compare.json"
 COLUMN_TYPE = 7  # all columns in both images

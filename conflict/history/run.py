@@ -1,10 +1,10 @@
 """
-A run that can be resolved: what the user wrote, and the definitions of its tables over the time of its binlogs.
+A run that can be resolved, and the tables of its History: their numbers and definitions, and changes as they take them.
 
-With it the tables of a History: their numbers, compared columns and definitions, and arriving changes as they take
-them. An applier goes by the places of columns, not by their names. Columns that only the source has, at its end, are
-left out; those that only the applier has keep their values or get their defaults. A type that may not be converted
-stops it.
+A run is what the user wrote, and the definitions of its tables over the time of its binlogs.
+
+An applier goes by the places of columns, not by their names. Columns that only the source has, at its end, are left
+out; those that only the applier has keep their values or get their defaults. A type that may not be converted stops it.
 """
 
 from __future__ import annotations

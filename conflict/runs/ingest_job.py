@@ -58,7 +58,7 @@ from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.start import consistent_cut
 from conflict.history.tasks import Runner
 from ndb_formats.columnar.file_outline import FileOutline, items_of_log, outline_of
-from ndb_formats.columnar.log_scan import remarks_on
+from ndb_formats.columnar.log_remarks import remarks_on
 from ndb_formats.errors import FormatError
 from ndb_formats.findings import LogRemark
 from ndb_formats.stored import reading

@@ -36,7 +36,8 @@ from conflict.rules.functions import what_was_meant
 from conflict.rules.replication_table import ReplicationRow, best_match
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup, refusal_of_column
 from ndb_formats.columnar.file_outline import FileOutline, items_of_log, outlines_of
-from ndb_formats.columnar.log_scan import LoggedIncident, LoggedTable, LogItem, remarks_on
+from ndb_formats.columnar.log_remarks import remarks_on
+from ndb_formats.columnar.log_scan import LoggedIncident, LoggedTable, LogItem
 from ndb_formats.errors import did_you_mean
 from ndb_formats.findings import LogRemark
 from ndb_formats.schema.tables import Schema, Table

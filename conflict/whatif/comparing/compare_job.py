@@ -34,12 +34,7 @@ from conflict.runs.resolving.resolve_job import count_transactions
 from conflict.runs.resolving.resolve_stages import LINK_ACTS, ResolveJob, earliest_stops
 from conflict.runs.rows.task_inputs import LogPart, TaskInputs
 from conflict.telling.shown_text import counted, listed
-from conflict.whatif.comparing.bucket_figures import (
-    BucketFigures,
-    Rejected,
-    Transactions,
-    partly_rejected,
-)
+from conflict.whatif.comparing.bucket_figures import BucketFigures
 from conflict.whatif.comparing.compare_tasks import (
     CountTask,
     DecidedTrial,
@@ -51,6 +46,7 @@ from conflict.whatif.comparing.compare_tasks import (
 from conflict.whatif.comparing.figures import Figures, add_figures
 from conflict.whatif.comparing.known_part import judging
 from conflict.whatif.comparing.pairs import Pair
+from conflict.whatif.comparing.rejected_transactions import Rejected, Transactions, partly_rejected
 from conflict.whatif.comparing.trials import Trial, TrialSubject
 from conflict.whatif.comparing.unsure_transactions import SettledRows, Unsure, UnsureFindings
 

@@ -42,24 +42,17 @@ from conflict.runs.settled_by_reference import SETTLED, as_kernels_read
 from conflict.telling.html import telling_html
 from conflict.telling.shown_text import listed
 from conflict.telling.terminal import telling_text
+from conflict.whatif.comparing.caveats import assumptions, caveat_of
 from conflict.whatif.comparing.compare_job import compare_settled, left_out_of, why_not_compared
-from conflict.whatif.comparing.figures import (
-    COMPARISON,
-    CRITERIA,
-    ComparedPair,
-    assumptions,
-    caveat_of,
-    ranked,
-)
-from conflict.whatif.comparing.pairs import (
-    Pair,
+from conflict.whatif.comparing.default_policies import (
     all_policies,
     default_policies,
     kept_columns,
     own_columns,
-    parse_policies,
     primary_of,
 )
+from conflict.whatif.comparing.figures import COMPARISON, CRITERIA, ComparedPair, ranked
+from conflict.whatif.comparing.pairs import Pair, parse_policies
 from conflict.whatif.comparing.telling import tell_comparison
 from conflict.whatif.comparing.trials import binlog_types_of, judged_tables
 from ndb_formats.errors import FormatError
