@@ -19,7 +19,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
 from conflict.history.tasks import in_process
 from conflict.results.files import read_rows
-from conflict.runs.resolve_job import resolve_history
+from conflict.runs.resolving.resolve_job import resolve_history
 
 __all__ = ["by_job", "by_reference", "differences"]
 

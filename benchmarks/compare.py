@@ -29,13 +29,14 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import read_manifest
 from conflict.history.run import Run
 from conflict.history.tasks import Runner
-from conflict.runs.resolve_job import SettledHistory, settle_history
-from conflict.runs.task_inputs import part_of_log
+from conflict.runs.resolving.resolve_job import SettledHistory, settle_history
+from conflict.runs.rows.task_inputs import part_of_log
 from conflict.spark.session import spark_session
 from conflict.spark.spark_runner import spark_runner
 from conflict.whatif.comparing.compare_job import compare_settled
+from conflict.whatif.comparing.default_policies import all_policies
 from conflict.whatif.comparing.figures import Figures
-from conflict.whatif.comparing.pairs import Pair, all_policies, parse_policies
+from conflict.whatif.comparing.pairs import Pair, parse_policies
 
 RESULTS = Path(__file__).parent / "results" / "compare.json"
 COLUMN_TYPE = 7  # all columns in both images

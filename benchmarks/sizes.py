@@ -22,8 +22,8 @@ from benchmarks.machine import environment, start
 from benchmarks.makers.binlog_maker import MIXES, Mix, write_binlog
 from benchmarks.timing import Run, Timing, in_turns, markdown_table, write_results
 from ndb_formats.columnar.batches import read_batches
+from ndb_formats.sizes.compression import CompressionMeter
 from ndb_formats.sizes.log_sizes import LogSizer
-from ndb_formats.sizes.report import CompressionMeter
 
 RESULTS = Path(__file__).parent / "results" / "sizes.json"
 MEGABYTE = 1_000_000

@@ -17,7 +17,7 @@ from benchmarks.makers.history_maker import configuration
 from conflict.engine.ledger.layout import ResultOptions
 from conflict.history.grid.folder import Folder
 from conflict.history.tasks import Runner
-from conflict.runs.resolve_job import resolve_history
+from conflict.runs.resolving.resolve_job import resolve_history
 from conflict.spark.session import spark_session
 from conflict.spark.spark_runner import spark_runner
 

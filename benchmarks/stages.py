@@ -21,7 +21,7 @@ from benchmarks.resolve import NAMES, history_of, small_shape
 from benchmarks.timing import markdown_table
 from conflict.history.grid.folder import Folder
 from conflict.history.tasks import in_process
-from conflict.runs.resolve_job import resolve_history
+from conflict.runs.resolving.resolve_job import resolve_history
 
 PACKAGES = ("conflict", "ndb_formats")
 FILES = ("read_table", "write_table")

@@ -310,7 +310,7 @@ def test_the_command_writes_what_the_function_does(folder: Path, tmp_path: Path)
 def test_stages_are_told_apart(folder: Path) -> None:
     """The functions that are printed are this project's; the job stands first, as it calls all others."""
     first, *others = rows_of_profile(profiled("NDB$MAX", Path(made(SMALL, folder).uri)), 10)
-    assert "conflict/runs/resolve_job.py" in first[0]
+    assert "conflict/runs/resolving/resolve_job.py" in first[0]
     assert first[-1] == "100%"
     assert len(others) == 9
     assert all(name.startswith(("`conflict/", "`ndb_formats/", "`pyarrow ")) for name, *_ in others)

@@ -16,9 +16,9 @@ from conflict.config.text_file import place_of
 from conflict.discovery.logs import refuse_inputs
 from conflict.engine.ledger.layout import RESOLVE_AGAIN
 from conflict.explaining.explainer import Explainer
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.whole_files import refuse_moved_away
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.results.result import Result, read_result
 
 Source = Result | RunFile | Path | str

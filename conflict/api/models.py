@@ -120,7 +120,7 @@ def _keep_run(run: Simulated, out: Path | None, binlogs: Path | None, progress: 
     import conflict.runs.pipeline
     from conflict.config.arguments import DeploymentPolicy
     from conflict.config.run_file import load_run_file
-    from conflict.runs.options import ResolveOptions
+    from conflict.runs.pipeline import ResolveOptions
     from conflict.whatif.simulating.run_folder import RUN_FILE, run_folder, write_run
 
     if binlogs is None:

@@ -121,7 +121,7 @@ def resolve(
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
     from conflict.history.grid.stored_folder import folder_of
-    from conflict.runs.options import ResolveOptions
+    from conflict.runs.pipeline import ResolveOptions
     from conflict.runs.pipeline import resolve as resolve_into
 
     run = run_of(sources, additions_of(schema, ndb_replication, conflict_fn, primary), progress=progress)

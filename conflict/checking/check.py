@@ -35,7 +35,7 @@ from conflict.config.arguments import DeploymentPolicy
 from conflict.config.configuration import Configuration
 from conflict.config.schema_file import version_of_logs
 from conflict.errors import ConfigurationError
-from conflict.history.network import refuse_network
+from conflict.history.reading.network import refuse_network
 from conflict.history.run import Run
 from conflict.rules.replication_table import rows_without_table
 from conflict.rules.server_variables import Release, is_release, parse_release

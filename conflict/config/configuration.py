@@ -231,7 +231,8 @@ class Configuration:
     """
     What a user asks for: the binlogs of some clusters, and how these are set up.
 
-    What can be resolved is a `conflict.history.run.Run`, which `conflict.history.definitions_over_time` makes of it.
+    What can be resolved is a `conflict.history.run.Run`; `make_run` makes it of this (see
+    `conflict.history.preparing.definitions_over_time`).
 
     Attributes:
         clusters: Two clusters that replicate to each other, or any number that replicate from one another.

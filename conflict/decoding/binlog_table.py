@@ -28,7 +28,8 @@ from conflict.telling.shown_text import counted, one_line
 from conflict.telling.terminal import telling_text
 from conflict.telling.value import Table, Telling
 from ndb_formats.columnar.batches import METADATA, RowBatch
-from ndb_formats.columnar.log_scan import remarks_on_rows, scan_log
+from ndb_formats.columnar.log_remarks import remarks_on_rows
+from ndb_formats.columnar.log_scan import scan_log
 from ndb_formats.columnar.records import RECORDS, records_of
 from ndb_formats.columnar.selected_changes import ChangeReading, ends_log, selected_changes
 from ndb_formats.columnar.stretches import schema_at_start, table_names

@@ -27,7 +27,8 @@ from conflict.errors import ConfigurationError
 from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.event_index import index_parts
 from ndb_formats.columnar.lines import image_objects, json_lines
-from ndb_formats.columnar.log_scan import LoggedEnd, ScannedChange, remarks_on_rows, scan_log
+from ndb_formats.columnar.log_remarks import remarks_on_rows
+from ndb_formats.columnar.log_scan import LoggedEnd, ScannedChange, scan_log
 from ndb_formats.columnar.records import RECORDS, records_of
 from ndb_formats.columnar.selected_changes import Block, ChangeReading, ends_log, selected_changes
 from ndb_formats.columnar.stretches import ColumnNames, table_columns

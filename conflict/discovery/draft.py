@@ -19,7 +19,7 @@ from conflict.discovery.clusters import FoundCluster, clusters_of
 from conflict.discovery.draft_text import DraftText, LoggedFormats
 from conflict.discovery.logs import FoundLog, find_logs
 from conflict.errors import ConfigurationError
-from conflict.history.definitions_over_time import make_run
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.rules.functions import typed_function
 from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.tables import Schema

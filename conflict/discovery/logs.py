@@ -23,7 +23,7 @@ from conflict.config.run_file import RunFile, load_run_file
 from conflict.config.schema_file import load_schema
 from conflict.config.text_file import place_of, plain_path, what_commands_wrote
 from conflict.errors import ConfigurationError, HistoryError
-from conflict.history.log_files import refuse_same_names
+from conflict.history.preparing.log_files import refuse_same_names
 from ndb_formats.binlog_reader import Event, first_event, foreign_kind, server_of
 from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.columnar.stretches import schema_at_start, table_names

@@ -22,13 +22,13 @@ from conflict.config.arguments import no_progress
 from conflict.config.configuration import ClusterConfiguration
 from conflict.config.definitions import TableVersion
 from conflict.engine.ledger.table_keys import TableKey
-from conflict.history.epoch_logs import read_epochs, read_log
 from conflict.history.epochs import BinlogEpoch, EpochReader
 from conflict.history.grid.epoch_files import summaries_of
 from conflict.history.grid.writer import identity_of
 from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in_force
 from conflict.history.ingestion.segment_columns import read_columns
 from conflict.history.ingestion.segments import Segment, SegmentContent, plan_segments
+from conflict.history.reading.epoch_logs import read_epochs, read_log
 from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.servers import of_clusters
 from conflict.history.scheduling.summaries import Summary, summarize

@@ -1,7 +1,7 @@
 """
 Why transactions are in conflict, and what follows from each.
 
-Transactions in conflict are trees: what each depends on, and what depends on it. `conflict.results.transactions` finds
+Transactions in conflict are trees: what each depends on, and what depends on it. `conflict.results.conflicts` finds
 the root of each in compiled loops over a whole result; here the branches are wanted too.
 """
 

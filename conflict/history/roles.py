@@ -1,19 +1,15 @@
 """
-How an applier marks rows, which role that shows, and roles that change (`ndb_applier_conflict_role`).
+How an applier marks the rows that it changes, which role that shows, and where roles change.
 
-A primary marks what it applies as reflected, and refreshes rows; a secondary does neither. So the binlog shows at each
-epoch apply that changed rows of a table with roles whether the cluster was the primary. Where this changes, its role
-did, at some epoch of the other cluster from the last one of the old role to the first one of the new role.
+The primary of NDB$EPOCH2 and NDB$EPOCH2_TRANS marks rows as reflected; in a table without a primary key, inserts alone.
+No other role or function does (`ndb_applier_conflict_role`). A primary also refreshes rows, and a secondary does so
+only if another table has a function that rejects whole transactions without a role; refreshes tell nothing then. So
+the binlog shows at each epoch apply that changed rows of a table with roles whether the cluster was the primary. Where
+this changes, its role did, at some epoch of the other cluster from the last one of the old role to the first one of
+the new role.
 
-A secondary, too, refreshes such rows if another table has a function that rejects whole transactions without a role;
-refreshes tell nothing then.
-
-How an applier marks the rows that it changes, and which role and function that shows.
-
-The primary of NDB$EPOCH2 and NDB$EPOCH2_TRANS marks them as reflected; in a table without a primary key, inserts alone.
-No other role or function does. Refreshes and reads show nothing here. Nor does it show anything that a row is not
-marked which something else may have changed: a foreign key that acts, or a refresh that a secondary made for the
-function of another table.
+A row that is not marked shows nothing where something else may have changed it: a foreign key that acts, or a refresh
+that a secondary made for the function of another table.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """
-A run that can be resolved: what the user wrote, and the definitions of its tables over the time of its binlogs.
+A run that can be resolved, and the tables of its History: their numbers and definitions, and changes as they take them.
 
-With it the tables of a History: their numbers, compared columns and definitions, and arriving changes as they take
-them. An applier goes by the places of columns, not by their names. Columns that only the source has, at its end, are
-left out; those that only the applier has keep their values or get their defaults. A type that may not be converted
-stops it.
+A run is what the user wrote, and the definitions of its tables over the time of its binlogs.
+
+An applier goes by the places of columns, not by their names. Columns that only the source has, at its end, are left
+out; those that only the applier has keep their values or get their defaults. A type that may not be converted stops it.
 """
 
 from __future__ import annotations
@@ -177,9 +177,10 @@ class KeptAlone:
 @attrs.frozen
 class Run:
     """
-    One use of the program on the binlogs of some clusters, which `conflict.history.definitions_over_time` makes once.
+    One use of the program on the binlogs of some clusters, made once.
 
-    With a configuration alone, it is a run whose tables are those of the configuration for all time.
+    `conflict.history.preparing.definitions_over_time` makes it. With a configuration alone, it is a run whose tables
+    are those of the configuration for all time.
 
     Attributes:
         configuration: What the user wrote, with the names and the tables that the binlogs show.
@@ -192,7 +193,8 @@ class Run:
         notes: What is to be said about the definitions.
         remarks: What the binlogs hold besides rows.
         hints_of: What is known from other sources of when epochs were applied; None if nothing is.
-        pieces: By cluster, what is read as its log, where it has several SQL nodes; see `conflict.history.log_pieces`.
+        pieces: By cluster, what is read as its log, where it has several SQL nodes; see
+            `conflict.history.preparing.log_pieces`.
         restarts: The restarts of servers within their logs; those of a server in order.
         disconnects: Where servers lost their cluster, unless the log of another one of theirs goes on.
         compressed: The clusters whose logs hold compressed epochs.

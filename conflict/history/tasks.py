@@ -1,5 +1,5 @@
 """
-What runs the tasks of a job, what all of them share, and what is wanted of a run.
+What runs the tasks of a job, and what all of them share.
 
 Tasks run in this process, in several processes of this machine where they hold Python's lock, or on Spark
 (`conflict.spark.spark_runner`). Values that every task of a stage needs are written once to shared storage, if tasks

@@ -26,14 +26,16 @@ class UnloggedKind(Enum):
 
     @property
     def by_crash(self) -> bool:
-        """Whether data nodes that went down took changes of the row (see `conflict.history.crashes`)."""
+        """Whether data nodes that went down took changes of the row (see `conflict.history.reading.crashes`)."""
         return self in {UnloggedKind.GONE, UnloggedKind.MAY_BE_GONE}
 
 
 @attrs.frozen
 class UnloggedChange:
     """
-    A row that a cluster changed without a log (see `conflict.history.unlogged_changes`), or that a crash set back.
+    A row that a cluster changed without a log, or that a crash set back.
+
+    See `conflict.history.reading.unlogged_changes`, and `crashes` beside it.
 
     Attributes:
         table: ``database.table``.

@@ -19,8 +19,8 @@ from typing import Any
 import attrs
 
 from conflict.errors import ConflictError, NotBuiltError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.scheduling.hints import hints_of_steps
 from conflict.history.scheduling.schedule import ClusterHints, Hint, Hints, HintsOf
 from conflict.history.scheduling.summaries import Summary
@@ -29,8 +29,7 @@ from conflict.judge.format_differences import binlog_differences, format_differe
 from conflict.judge.judged_run import JudgedComparison, compare_readings, read_readings
 from conflict.judge.logging_differences import judge_decisions, logging_counts, logging_differences
 from conflict.judge.size_differences import size_differences
-from conflict.runs.options import ResolveOptions
-from conflict.runs.pipeline import ENGINES
+from conflict.runs.pipeline import ENGINES, ResolveOptions
 from ndb_formats.errors import FormatError
 
 _MOST = 200

@@ -15,7 +15,7 @@ import attrs
 from conflict.engine.ledger.layout import exceptions_path, rows_folder, rows_in_part_folder
 from conflict.engine.ledger.resolution import ClusterResult
 from conflict.history.grid.folder import Folder
-from conflict.history.reading import read_cluster
+from conflict.history.reading.readings import read_cluster
 from conflict.history.run import Run
 from conflict.history.timeline import START, Position
 from conflict.judge.case import ConflictCase

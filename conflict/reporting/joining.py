@@ -10,8 +10,7 @@ import attrs
 
 from conflict.reporting.cost import cost_column, cost_headline, cost_table
 from conflict.telling.bytes_by_type import BYTES_CHART
-from conflict.telling.logs import log_words
-from conflict.telling.part import Bytes, Headline, Measured, Part, Topic
+from conflict.telling.part import Bytes, Headline, Measured, Part, Topic, log_words
 from conflict.telling.value import Telling
 
 _CLOSE = 0.02  # of the rows of a log, as a comparison counts them: rows of its last epochs may be missing

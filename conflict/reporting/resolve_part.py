@@ -20,8 +20,7 @@ from conflict.results.result import Result
 from conflict.results.telling import function_of
 from conflict.results.told_conflicts import conflicts_table
 from conflict.rules.decision import Cause
-from conflict.telling.logs import log_of
-from conflict.telling.part import Part
+from conflict.telling.part import Part, log_of
 from conflict.telling.value import Chart, Form
 
 _BINS = 40  # of a timeline, at most

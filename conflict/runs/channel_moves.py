@@ -19,8 +19,8 @@ from conflict.history.grid.schemas import KEYLESS, log_part
 from conflict.history.tasks import Runner
 from conflict.history.timeline import EpochApply
 from conflict.results.cutovers import ChannelMoves, RowOfEpoch, moves_of
-from conflict.runs.task_inputs import TaskInputs
-from conflict.runs.touched_rows import change_of
+from conflict.runs.rows.task_inputs import TaskInputs
+from conflict.runs.rows.touched_rows import change_of
 from ndb_formats.events.rows_event import Operation
 
 _Row = tuple[int, int, RowOfEpoch]  # epoch, ordinal, and the row

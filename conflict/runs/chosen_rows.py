@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.bucket import Bucket
-from conflict.engine.columnar.final_rows import rows_that_may_differ
-from conflict.engine.columnar.unique_keys import has_unique_keys
+from conflict.engine.columnar.keys.unique_keys import has_unique_keys
+from conflict.engine.columnar.writing.final_rows import rows_that_may_differ
 from conflict.engine.inference.observed import ObservedCluster, OtherConflictsError
 from conflict.engine.inference.replay import ObservedApplier, observed_appliers
 from conflict.engine.kernels.arrays import Bool
@@ -33,14 +33,14 @@ from conflict.history.grid.writer import identity_of
 from conflict.history.run import Run
 from conflict.history.tasks import in_threads
 from conflict.results.run_document import RunDocument
-from conflict.runs.bucket_tasks import BucketTask, decided
-from conflict.runs.careful_rows import read_careful
 from conflict.runs.reference_run import Replayed
-from conflict.runs.resolve_job import SettledHistory
-from conflict.runs.rows_by_reference import PosedRows, posed_rows
+from conflict.runs.resolving.bucket_tasks import BucketTask, decided
+from conflict.runs.resolving.careful_rows import read_careful
+from conflict.runs.resolving.resolve_job import SettledHistory
+from conflict.runs.resolving.rows_by_reference import PosedRows, posed_rows
+from conflict.runs.rows.task_inputs import TaskInputs
+from conflict.runs.rows.touched_rows import TouchedRows, rows_of_keys
 from conflict.runs.settled import SettleOptions, settled
-from conflict.runs.task_inputs import TaskInputs
-from conflict.runs.touched_rows import TouchedRows, rows_of_keys
 
 _READING = "reading rows that differ"
 

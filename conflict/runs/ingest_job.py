@@ -1,5 +1,5 @@
 """
-The ingest job: from binlogs to a History on disk.
+The ingest job: from binlogs to a History on disk. Outlines of the binlogs are made before, by tasks of their own.
 
 1. The driver divides what is new of every file into segments, by the outlines in the run, and writes the plan down.
 2. One task per segment reads its epochs and writes their rows by key bucket, keys still as bytes.
@@ -13,8 +13,9 @@ deleted last of all, so an interrupted ingest can continue.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 import attrs
 
@@ -51,15 +52,16 @@ from conflict.history.ingestion.extension import (
 from conflict.history.ingestion.plan import PLAN, Plan, load_plan, plan_ingest, refuse_differences, write_plan
 from conflict.history.ingestion.segment_task import SegmentTask, read_segment
 from conflict.history.ingestion.segments import DEFAULT_SEGMENT_BYTES, STAGED, load_record, record_path
-from conflict.history.reading import schedule_of
+from conflict.history.reading.readings import schedule_of
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.start import consistent_cut
 from conflict.history.tasks import Runner
-from ndb_formats.columnar.file_outline import items_of_log
-from ndb_formats.columnar.log_scan import remarks_on
+from ndb_formats.columnar.file_outline import FileOutline, items_of_log, outline_of
+from ndb_formats.columnar.log_remarks import remarks_on
 from ndb_formats.errors import FormatError
 from ndb_formats.findings import LogRemark
+from ndb_formats.stored import reading
 
 
 @attrs.frozen
@@ -277,3 +279,15 @@ class _Job:
         others = [path for path in self.history.sizes() if batch_of(path) not in kept]
         for path in (*others, ATTEMPTS, STAGED, PLAN):
             self.history.delete(path)
+
+
+def outlines_by_tasks(runner: Runner, progress: StageProgress, files: Sequence[Path]) -> list[FileOutline]:
+    """Return the outline of each file; of one on object storage up to the size that it has for this process."""
+    tasks = [(file, file.stat().st_size) for file in files]
+    return runner(_read_outline, tasks, partial(progress, "reading headers"))
+
+
+def _read_outline(task: tuple[Path, int]) -> FileOutline:
+    file, size = task
+    with reading(file, 0, size):
+        return outline_of(file)

@@ -17,7 +17,7 @@ from conflict.config.arguments import DeploymentPolicy, StageProgress, no_progre
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile
 from conflict.engine.ledger.careful import CareKind
-from conflict.engine.ledger.layout import catalogue_result
+from conflict.engine.ledger.layout import ResultOptions, catalogue_result
 from conflict.errors import ConfigurationError, MissingEpochsError, NotBuiltError
 from conflict.history.grid.attempts import Seen
 from conflict.history.grid.folder import Folder
@@ -28,7 +28,7 @@ from conflict.history.grid.stored_folder import StoredFolder, folder_of
 from conflict.history.grid.whole_files import only_writer
 from conflict.history.ingestion.logged_epochs import scan_epochs
 from conflict.history.ingestion.plan import refuse_other_folders
-from conflict.history.log_files import check_log_files, missing_files
+from conflict.history.preparing.log_files import check_log_files, missing_files
 from conflict.history.run import Run
 from conflict.history.tasks import Runner, in_threads
 from conflict.results.files import check_target, refuse_nesting, whole_or_not_at_all
@@ -36,16 +36,34 @@ from conflict.results.run_document import RunDocument
 from conflict.rules.counters import zero_counters
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.engine_choice import EngineChoice, choose_engine
-from conflict.runs.ingest_job import Ingested
+from conflict.runs.ingest_job import Ingested, outlines_by_tasks
 from conflict.runs.ingest_job import ingest as ingest_binlogs
-from conflict.runs.options import DEFAULTS, ResolveOptions
-from conflict.runs.outline_job import outlines_by_tasks
 from conflict.runs.run_inputs import inputs_document, run_of
 from conflict.runs.settled import EVERY_KIND, Settled, SettleOptions, needs_reference, settled
 from ndb_formats.columnar.file_outline import FileOutline, outlines_of
 from ndb_formats.findings import LogRemark
 from ndb_formats.schema.row_keys import refuse_inexact_keys
 from ndb_formats.stored import is_address, path_of
+
+
+@attrs.frozen(kw_only=True)
+class ResolveOptions(ResultOptions):
+    """
+    What is wanted of a result, and what is there already. The reference engine writes the final rows in any case.
+
+    Attributes:
+        history: A finished History of the run's binlogs, which are not read again; None to read them.
+        keep_history: Where the History that is made of the binlogs is kept; None if nobody wants it.
+        replace: Whether a result that is in the folder already is replaced.
+    """
+
+    history: Folder | None = None
+    keep_history: Folder | None = None
+    replace: bool = False
+
+
+DEFAULTS = ResolveOptions()
+
 
 if TYPE_CHECKING:
     from conflict.config.configuration import Configuration

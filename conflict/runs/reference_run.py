@@ -33,7 +33,7 @@ from conflict.errors import HistoryError
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.folder import Folder
 from conflict.history.model import History, Link
-from conflict.history.reading import (
+from conflict.history.reading.readings import (
     ClusterReading,
     cut_readings,
     history_of,

@@ -16,13 +16,13 @@ import attrs
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.errors import HistoryError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.kept_outlines import OutlinesOf, earlier_outlines, known_or_made
 from conflict.history.grid.manifest import load_manifest, read_manifest
 from conflict.history.grid.stored_folder import folder_of
 from conflict.history.ingestion.extension import files_kept_alone, refuse_other_statements
 from conflict.history.ingestion.plan import files_document
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import KeptAlone, Run
 from conflict.history.scheduling.hints import hints_of_run_file
 from conflict.telling.shown_text import listed

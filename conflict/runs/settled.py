@@ -12,7 +12,7 @@ from functools import partial
 import attrs
 
 from conflict.config.arguments import StageProgress, no_progress
-from conflict.engine.columnar.foreign_keys import has_changing_links
+from conflict.engine.columnar.keys.foreign_keys import has_changing_links
 from conflict.engine.columnar.older_rows import changes_older_rows
 from conflict.engine.columnar.setups import alters_values, changes_functions, compares_reflected
 from conflict.engine.columnar.unlogged_rows import NO_UNLOGGED, UnloggedRows
@@ -26,7 +26,7 @@ from conflict.history.grid.manifest import AGAIN, Manifest, load_manifest, read_
 from conflict.history.ingestion.extension import refuse_other_statements
 from conflict.history.ingestion.plan import load_plan, refuse_differences
 from conflict.history.model import History
-from conflict.history.reading import ClusterReading
+from conflict.history.reading.readings import ClusterReading
 from conflict.history.run import Run
 from conflict.history.tasks import Runner
 from conflict.results.cause_kinds import CauseKind, LikelyCause, LogFacts
@@ -35,7 +35,6 @@ from conflict.results.likely_causes import declared_types, likely_causes
 from conflict.results.run_document import RunDocument
 from conflict.runs.channel_moves import find_moves
 from conflict.runs.end_of_logs import at_end_of_logs, from_the_start
-from conflict.runs.finding_unlogged import find_unlogged, followed
 from conflict.runs.history_facts import (
     facts_of_history,
     images_of_history,
@@ -45,11 +44,12 @@ from conflict.runs.history_facts import (
     traced_clusters,
 )
 from conflict.runs.ingest_job import ingest
-from conflict.runs.readings_of_history import TOLD_BY_HISTORY, readings_of_history
 from conflict.runs.reference_run import run_in_memory
-from conflict.runs.resolve_job import SettledHistory, run_of_part, settle_history
-from conflict.runs.task_inputs import WHOLE, part_of_log
-from conflict.runs.touched_rows import changes_older_keyless_rows
+from conflict.runs.resolving.finding_careful import find_unlogged, followed
+from conflict.runs.resolving.resolve_job import SettledHistory, run_of_part, settle_history
+from conflict.runs.rows.keyless_rows import changes_older_keyless_rows
+from conflict.runs.rows.readings_of_history import TOLD_BY_HISTORY, readings_of_history
+from conflict.runs.rows.task_inputs import WHOLE, part_of_log
 from conflict.telling.shown_text import listed
 
 EVERY_KIND = frozenset(CareKind)

@@ -22,10 +22,10 @@ from conflict.history.grid.manifest import Manifest
 from conflict.history.model import History
 from conflict.history.tasks import in_process
 from conflict.history.timeline import EpochApply, timeline_of
-from conflict.runs.finding_respelled import with_respelled
-from conflict.runs.resolve_job import run_of_part
+from conflict.runs.resolving.finding_careful import with_respelled
+from conflict.runs.resolving.resolve_job import run_of_part
+from conflict.runs.rows.task_inputs import TaskInputs, part_of_log
 from conflict.runs.settled import Settled, SettleOptions
-from conflict.runs.task_inputs import TaskInputs, part_of_log
 
 # Why a run is left to the reference engine whose schedule is as any other.
 SETTLED = frozenset(

@@ -29,7 +29,8 @@ from conflict.spark.binlog_options import BinlogOptions
 from conflict.spark.chosen_parts import chosen_parts, in_time
 from conflict.spark.envelope import enveloped, facts_of
 from ndb_formats.columnar.batches import RowBatch, read_batches
-from ndb_formats.columnar.log_scan import LogItem, remarks_on_rows, scan_log
+from ndb_formats.columnar.log_remarks import remarks_on_rows
+from ndb_formats.columnar.log_scan import LogItem, scan_log
 from ndb_formats.columnar.records import record_batches, records_of
 from ndb_formats.columnar.selected_changes import negative_columns, remark_on_signs
 from ndb_formats.columnar.stretches import Stretch, Stretches

@@ -27,7 +27,8 @@ from conflict.errors import ConfigurationError
 from conflict.spark.binlog_reader import BinlogReader, Piece
 from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.columnar.event_index import recent_index
-from ndb_formats.columnar.log_scan import LoggedEnd, LogItem, remarks_on_rows, scan_log
+from ndb_formats.columnar.log_remarks import remarks_on_rows
+from ndb_formats.columnar.log_scan import LoggedEnd, LogItem, scan_log
 from ndb_formats.columnar.settled import settled_positions
 from ndb_formats.columnar.stretches import Stretch, Stretches
 from ndb_formats.errors import CutFileError

@@ -1,15 +1,17 @@
 """
-What a report says of a result besides what is told of it anywhere: what needs other results, or stands at the top.
+What a report says of a result besides what is told of it anywhere: its log, what stands at the top, bytes and counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 import attrs
 
+from conflict.telling.shown_text import counted
 from conflict.telling.value import Telling
 
 
@@ -169,3 +171,23 @@ class Part:
         """Whether both describe the same log or a part of it; a part that names no log counts as the same."""
         mine, theirs = set(self.log), set(other.log)
         return not mine or not theirs or mine <= theirs or theirs <= mine
+
+
+_MOST_FILES = 4  # of a log in a sentence
+
+
+def log_of(files: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the digest and the name of each binlog file that a document lists; none if it has no digests."""
+    return {each["digest"]: _name(each["path"]) for each in files if "digest" in each}
+
+
+def _name(path: str) -> str:
+    """Return the last two parts of a path: files of both clusters can have one name."""
+    return "/".join(Path(path).parts[-2:])
+
+
+def log_words(log: Mapping[str, str]) -> str:
+    """Return the names of some of the files of a log."""
+    names = list(log.values())
+    more = f" and {counted(len(names) - _MOST_FILES, 'more file')}" if len(names) > _MOST_FILES else ""
+    return ", ".join(names[:_MOST_FILES]) + more

@@ -1,16 +1,15 @@
 """
 What a log says besides rows: definitions and changes as statements, rollbacks, different Table_map events, incidents.
 
-`scan_log` finds it, `log_remarks` and `remarks_on` say what a reader of the rows has to know of it. Only event headers
-and a few bytes of each event are read. Compressed transactions are unpacked, for statements inside; their Table_map
-events are left out, because whoever reads the rows meets them.
+Only event headers and a few bytes of each event are read. Compressed transactions are unpacked, for statements inside;
+their Table_map events are left out, because whoever reads the rows meets them. What a reader of the rows has to know of
+it is in `ndb_formats.columnar.log_remarks`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -24,12 +23,10 @@ from ndb_formats.constants import APPLY_STATUS, EVENT_HEADER_SIZE, TRANSACTION_S
 from ndb_formats.errors import FormatError
 from ndb_formats.events.control_events import IncidentEvent, decode_incident, decode_xa_prepare
 from ndb_formats.events.header import FormatDescription, decode_format_description, decode_header
-from ndb_formats.events.logged_statement import changed_tables, changes_rows, may_change, statement_of
+from ndb_formats.events.logged_statement import changed_tables, changes_rows, statement_of
 from ndb_formats.events.query_event import decode_query, query_body_of, session_of
 from ndb_formats.events.table_map import TableMap, decode_table_map
-from ndb_formats.findings import LogRemark
 from ndb_formats.schema.statements import Statement
-from ndb_formats.schema.tables import split_full_name
 from ndb_formats.stored import path_of
 
 _MOST_KEPT = 200  # characters of a statement that changes rows: a log can have very many
@@ -324,110 +321,3 @@ def _follows_rows(events: _Events, number: int, text: str) -> bool:
             if decode_query(event.body, event.server).statement == start:
                 return False
     return False
-
-
-_MOST_INCIDENTS = 3
-_MOST_SHOWN = 80  # characters of a statement
-
-
-def log_remarks(files: Sequence[str | Path]) -> list[LogRemark]:
-    """Return what is to be said of files; an error in them is left to whoever reads their rows."""
-    return list(remarks_on(scan_log(files, verify=False)))
-
-
-def remarks_on_rows(items: Iterable[LogItem]) -> Iterator[LogRemark]:
-    """
-    Yield `remarks_on`, and what is to be said to who takes the rows of a log for what happened.
-
-    Rows that were rolled back are in logs of transactions that also changed tables without transactions, of MariaDB
-    after a savepoint, and of prepared XA transactions. NDB logs none.
-    """
-    kept = list(items)
-    yield from remarks_on(kept)
-    undone, prepared = list[LoggedEnd](), dict[str, LoggedEnd]()
-    for item in kept:
-        if not isinstance(item, LoggedEnd):
-            continue
-        verb, _, xid = item.text.upper().partition(" X'")
-        if verb == "XA PREPARE":
-            prepared[xid] = item
-        else:
-            prepared.pop(xid, None)
-            undone += [] if verb == "XA COMMIT" else [item]
-    if undone:
-        are = "1 rollback is" if len(undone) == 1 else f"{len(undone):,} rollbacks are"
-        what = "logged after the changes that were undone, which are among the rows as far as these files hold them"
-        yield LogRemark(f"{are} {what}; {_FIRST} {_shown(undone[0])}")
-    if prepared:
-        are = "1 XA transaction is" if len(prepared) == 1 else f"{len(prepared):,} XA transactions are"
-        first = _shown(next(iter(prepared.values())))
-        yield LogRemark(f"{are} prepared, and neither committed nor rolled back in these files; {_FIRST} {first}")
-
-
-def remarks_on(items: Iterable[LogItem], resolved: Collection[str] = ()) -> Iterator[LogRemark]:
-    """
-    Yield what is to be said of what a log holds besides rows.
-
-    Args:
-        items: What `scan_log` yields.
-        resolved: Full names of tables with a conflict function: nothing holds for them that is not among the rows.
-    """
-    changes, incidents = list[ScannedChange](), list[LoggedIncident]()
-    for item in items:
-        if isinstance(item, ScannedChange):
-            changes.append(item)
-        elif isinstance(item, LoggedIncident):
-            incidents.append(item)
-    for each in islice(incidents, _MOST_INCIDENTS):
-        yield LogRemark(_of_incident(each), lost=True)
-    if len(incidents) > _MOST_INCIDENTS:
-        yield LogRemark(f"{len(incidents) - _MOST_INCIDENTS:,} more incidents follow", lost=True)
-    touching = [each for each in changes if each.tables.intersection(resolved)]
-    if touching:
-        tables = ", ".join(sorted(frozenset().union(*(each.tables for each in touching)).intersection(resolved)))
-        said = f"{_count(touching)}, on {tables}, for which a conflict function is set; {_FIRST} {_shown(touching[0])}"
-        yield LogRemark(said, contradicts=True)
-    rest = [each for each in changes if not each.tables.intersection(resolved)]
-    doubtful = {number: found for number, each in enumerate(rest) if (found := _named(each, resolved))}
-    if doubtful:
-        these = [rest[number] for number in doubtful]
-        tables = ", ".join(sorted(frozenset().union(*doubtful.values())))
-        said = f"{_count(these)}, and may have changed {tables}, for which a conflict function is set"
-        yield LogRemark(f"{said}; {_FIRST} {_shown(these[0])}", contradicts=True)
-    others = [each for number, each in enumerate(rest) if number not in doubtful]
-    if others:
-        yield LogRemark(f"{_count(others)}; {_FIRST} {_shown(others[0])}")
-
-
-def _named(change: ScannedChange, resolved: Collection[str]) -> frozenset[str]:
-    """Return the tables that a statement may change without saying which."""
-    if change.tables:
-        return frozenset()
-    return frozenset(name for name in resolved if may_change(change.text, split_full_name(name)[1]))
-
-
-_FIRST = "the first is at"
-
-
-def _of_incident(each: LoggedIncident) -> str:
-    message = f" ({each.incident.message})" if each.incident.message else ""
-    return (
-        f"{each.file}, position {each.position}: incident {each.incident.number}, {each.incident.name}{message}: the "
-        f"log may lack changes from here on, and a replica stops here with {_INCIDENT_ERRORS}"
-    )
-
-
-# ER_REPLICA_INCIDENT of MySQL, and ER_SLAVE_INCIDENT.
-_INCIDENT_ERRORS = "error 13119 (MariaDB, and MySQL before 8.0: 1590)"
-
-
-def _count(changes: Sequence[ScannedChange]) -> str:
-    many = len(changes) != 1
-    are = f"{len(changes):,} changes are logged as statements" if many else "1 change is logged as a statement"
-    return f"{are} and {'are' if many else 'is'} not among the rows"
-
-
-def _shown(change: ScannedChange | LoggedEnd) -> str:
-    text = " ".join(change.text.encode("utf-8", "backslashreplace").decode().split())
-    text = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
-    return f"{change.file}, position {change.position}: {text}"

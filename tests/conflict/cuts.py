@@ -12,10 +12,9 @@ import attrs
 from conflict.config.configuration import Span
 from conflict.engine.inference.placement import Placed
 from conflict.engine.ledger.contradictions import contradicted_rows
-from conflict.engine.ledger.open_places import undecided_at
 from conflict.engine.ledger.resolution import Outcome, Resolution
-from conflict.history.definitions_over_time import make_run
-from conflict.history.reading import ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
+from conflict.history.preparing.definitions_over_time import make_run
+from conflict.history.reading.readings import ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
 from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_steps
 from conflict.history.shown_effects import recorded_effects, recorded_images
@@ -177,7 +176,7 @@ def _open_operations(placed: Placed) -> frozenset[Operation]:
     return frozenset(
         (each.applier, each.source_epoch, each.table, each.key)
         for place in placed.schedule.places
-        for each in undecided_at(place)
+        for each in place.undecided
     )
 
 

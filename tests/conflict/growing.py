@@ -14,17 +14,17 @@ import pyarrow.parquet as pq
 
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import load_run_file
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest, read_manifest
 from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, epoch_order, keys_part, part
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_run_file, hints_of_steps
 from conflict.history.scheduling.schedule import HintsOf
 from conflict.history.tasks import Runner, in_process
 from conflict.judge.case import ConflictCase
 from conflict.runs.ingest_job import Ingested, ingest
-from conflict.runs.resolve_job import resolve_history
+from conflict.runs.resolving.resolve_job import resolve_history
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import EventType
 from ndb_formats.events.query_event import decode_query

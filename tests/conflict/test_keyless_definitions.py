@@ -15,8 +15,8 @@ import pytest
 
 from conflict.config.configuration import Configuration
 from conflict.engine.ledger.layout import rows_folder
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.results.run_document import RunDocument
 from conflict.runs.pipeline import run_local, run_reference

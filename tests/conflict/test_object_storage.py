@@ -17,10 +17,10 @@ from conflict.config.arguments import no_progress
 from conflict.config.run_file import load_run_file
 from conflict.errors import ConfigurationError
 from conflict.history.ingestion.plan import files_document, plan_ingest
-from conflict.history.log_files import check_log_files
+from conflict.history.preparing.log_files import check_log_files
 from conflict.history.tasks import in_process
 from conflict.results.result import Result
-from conflict.runs.outline_job import outlines_by_tasks
+from conflict.runs.ingest_job import outlines_by_tasks
 from conflict.runs.run_inputs import run_of
 from tests.conflict.cli.commands import invoke
 from tests.conflict.object_storage import BUCKET, S3, s3_server

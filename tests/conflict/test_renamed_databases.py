@@ -17,9 +17,9 @@ import conflict
 from conflict.config.configuration import Configuration, Span
 from conflict.config.database_names import names_of_databases, possible_renames
 from conflict.errors import ConfigurationError, HistoryError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
-from conflict.history.reading import read_cluster
+from conflict.history.preparing.definitions_over_time import make_run
+from conflict.history.reading.readings import read_cluster
 from conflict.judge.case import ConflictCase, find_recordings
 from conflict.judge.judge import CaseStatus, judge_recording
 from conflict.results.cause_kinds import CauseKind

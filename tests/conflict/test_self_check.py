@@ -9,9 +9,9 @@ import pytest
 
 from conflict.config.configuration import Configuration
 from conflict.errors import ConflictError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
-from conflict.history.log_files import check_log_files
+from conflict.history.preparing.definitions_over_time import make_run
+from conflict.history.preparing.log_files import check_log_files
 from conflict.judge.case import ConflictCase
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.doubts import doubts_of
@@ -242,7 +242,7 @@ def test_epochs_that_are_too_many_to_look_at_are_counted(tmp_path: Path, monkeyp
     """The engine gives up open decisions, not rows: these are the same, and the summary says what it left."""
     configuration = ConflictCase.load(RECORDINGS / "lives/live_2_epoch_type8").configuration()
     whole = run_of(configuration, tmp_path / "whole", "local")
-    monkeypatch.setattr("conflict.runs.settling.MAX_OPEN_ROWS", 0)
+    monkeypatch.setattr("conflict.runs.resolving.settling.MAX_OPEN_ROWS", 0)
     some = run_of(configuration, tmp_path / "some", "local")
     assert whole.summary.not_examined == 0
     assert some.summary.not_examined > 0

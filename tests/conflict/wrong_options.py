@@ -19,9 +19,9 @@ import attrs
 
 from conflict.config.configuration import Configuration
 from conflict.errors import ConfigurationError, ConflictError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
-from conflict.history.log_files import check_log_files
+from conflict.history.preparing.definitions_over_time import make_run
+from conflict.history.preparing.log_files import check_log_files
 from conflict.judge.case import ConflictCase
 from conflict.results.cause_kinds import CauseKind, LikelyCause
 from conflict.results.run_document import RunDocument

@@ -24,16 +24,15 @@ from conflict.cli.refusals import ExitCode
 from conflict.config.configuration import Configuration
 from conflict.engine.ledger.layout import rows_folder
 from conflict.errors import ConflictError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
-from conflict.history.log_files import check_log_files
+from conflict.history.preparing.definitions_over_time import make_run
+from conflict.history.preparing.log_files import check_log_files
 from conflict.history.run import Run
 from conflict.judge.case import ConflictCase
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.files import read_rows
 from conflict.results.run_document import RunDocument
-from conflict.runs.options import ResolveOptions
-from conflict.runs.pipeline import ENGINES, from_holes, run_after_missing_files
+from conflict.runs.pipeline import ENGINES, ResolveOptions, from_holes, run_after_missing_files
 from ndb_formats.errors import FormatError
 from ndb_formats.types.values import Value
 from tests.corpora import RECORDINGS, SHARED

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from conflict.config.run_file import load_run_file
-from conflict.history.epoch_logs import read_epochs
 from conflict.history.epochs import BinlogEpoch, EpochReader
 from conflict.history.grid.epoch_files import EPOCHS
 from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in_force
 from conflict.history.ingestion.segment_columns import read_columns
 from conflict.history.ingestion.segments import Segment
+from conflict.history.reading.epoch_logs import read_epochs
 from conflict.history.run import TableNumbers
 from conflict.judge.case import ConflictCase
 from ndb_formats.binlog_reader import FIRST_POSITION, read_events

@@ -2,7 +2,7 @@
 Fuzzing as long as one likes: `python -m tests.fuzz --seconds 600`, or `make fuzz FUZZ_SECONDS=600`.
 
 Input number n of a reader is made from seed + n. What is found is kept as a small file below `tests/fuzz/findings`,
-which `tests/fuzz/test_findings.py` reads from then on. With --guard, data ends at a page that cannot be read; with
+which `tests/fuzz/test_readers.py` reads from then on. With --guard, data ends at a page that cannot be read; with
 NUMBA_BOUNDSCHECK=1 the kernels check each index.
 """
 

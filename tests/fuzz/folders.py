@@ -28,8 +28,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.tasks import in_process
 from conflict.results.result import Result, read_result
 from conflict.runs.ingest_job import ingest
-from conflict.runs.options import ResolveOptions
-from conflict.runs.pipeline import resolve, run_local
+from conflict.runs.pipeline import ResolveOptions, resolve, run_local
 from tests.conflict.growing import Recording, ingested
 from tests.corpora import DEMO, RECORDINGS
 from tests.fuzz.binlog_mutator import changed_bytes, some_number

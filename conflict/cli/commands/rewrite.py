@@ -55,7 +55,7 @@ def rewrite(
     Example: ndb-conflict rewrite binlog.000001 --binlog-type 8 --out minimal
     """
     from conflict.cli.views.rewrite import counts_json, print_counts
-    from ndb_formats.columnar.log_scan import log_remarks
+    from ndb_formats.columnar.log_remarks import log_remarks
     from ndb_formats.rules.relogging import LoggedAs
     from ndb_formats.writing.rewriting_plans import Plans, Target
 

@@ -39,7 +39,7 @@ def sizes(
     from conflict.discovery.logs import log_source
     from conflict.telling.terminal import print_telling
     from conflict.whatif.sizing.telling import tell_sizes
-    from ndb_formats.columnar.log_scan import log_remarks
+    from ndb_formats.columnar.log_remarks import log_remarks
 
     refuse_same_output(json_file, plot)
     files = [*log_source(files, schema).files]

@@ -33,7 +33,7 @@ def workload(
     """
     from conflict.telling.shown_text import counted
     from conflict.telling.terminal import print_telling
-    from ndb_formats.columnar.log_scan import log_remarks
+    from ndb_formats.columnar.log_remarks import log_remarks
 
     loaded = load_run_of(call)
     with progress_bars(time_left=True) as progress:

@@ -124,7 +124,8 @@ def required_over_time(clusters: Sequence[ClusterSetup], side: int) -> RequiredO
     """
     Return what new rows must be given that appliers make of the changes of a cluster, of tables that change.
 
-    It is what the applier has as often changed as the cluster; `conflict.runs.other_forms` finds where that differs.
+    It is what the applier has as often changed as the cluster; `conflict.runs.resolving.other_forms` finds
+    where that differs.
     """
     cluster, other = clusters[side], clusters[1 - side]
     found = {}

@@ -35,7 +35,7 @@ class TouchedTransactions:
 
 @attrs.frozen(eq=False)
 class ShownTransactions:
-    """What is shown; see `conflict.engine.reference.cluster.KnownTransactions`. Each holds epoch apply and group."""
+    """What is shown; see `conflict.engine.inference.observed.KnownTransactions`. Each holds epoch apply and group."""
 
     passed: frozenset[Transaction] = frozenset()
     last_touching: frozenset[Transaction] = frozenset()

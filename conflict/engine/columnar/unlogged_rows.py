@@ -1,7 +1,7 @@
 """
 Whether a bucket holds rows that a cluster changed without a log. Computes docs/result.md, "Changes without a log".
 
-A kernel finds the few rows that may be such; `conflict.history.unlogged_changes` decides each of them.
+A kernel finds the few rows that may be such; `conflict.history.reading.unlogged_changes` decides each of them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.kernels.arrays import Bool, Int64, UInt64
 from conflict.engine.kernels.unlogged import BREAK, UNTOLD, RowStates, suspected_rows
-from conflict.history.crashes import States, crashes_in_rows, not_by_crash
 from conflict.history.grid.columns import GridColumns
 from conflict.history.grid.schemas import PLACE, RowStep
 from conflict.history.grid.writer import IDENTITY_PREFIX
+from conflict.history.reading.crashes import States, crashes_in_rows, not_by_crash
+from conflict.history.reading.unlogged_changes import MISSING, LoggedState, is_too_many, unlogged_of_row
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import Origin, Position
 from conflict.history.unlogged import Crash, UnloggedChange
-from conflict.history.unlogged_changes import MISSING, LoggedState, is_too_many, unlogged_of_row
 from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 

@@ -3,7 +3,8 @@ How rows stood over time, where each change tells it alone: rows of tables whose
 
 A function by epoch asks whether a row exists, who changed it last, and when. An own change tells that, and so does an
 effect of the applier that the binlog shows. So such rows are not replayed: the History holds only the operations that
-arrive in the epochs that are looked at, and those that an applier answered in these (see `conflict.runs.stated_rows`).
+arrive in the epochs that are looked at, and those that an applier answered in these (see
+`conflict.runs.rows.states_over_time`).
 """
 
 from __future__ import annotations

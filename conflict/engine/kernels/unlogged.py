@@ -1,5 +1,5 @@
 """
-Rows that their cluster may have changed without logging it; `conflict.history.unlogged_changes` decides.
+Rows that their cluster may have changed without logging it; `conflict.history.reading.unlogged_changes` decides.
 """
 
 from __future__ import annotations

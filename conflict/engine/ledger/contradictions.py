@@ -1,9 +1,5 @@
 """
-Rows for which a binlog shows another effect of its applier's work than was derived.
-
-Computes docs/result.md, "Contradictions".
-
-Rows that a binlog marks otherwise than the role and function of its cluster do.
+Rows of which a binlog shows another effect, other values or another mark than was derived.
 
 Computes docs/result.md, "Contradictions".
 """
@@ -25,40 +21,6 @@ from conflict.history.timeline import DefinitionChange, EpochApply, RowChange
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage
-
-
-def contradicted_marks(
-    cluster: Cluster, setups: Mapping[str, TableSetup], epochs: Sequence[BinlogEpoch], fitting: FittingMarks
-) -> Iterator[ContradictedRow]:
-    """
-    Yield the rows whose mark is not one of the role and the function that their applier had.
-
-    Args:
-        cluster: The cluster.
-        setups: How its server set up each table at the start.
-        epochs: What its binlog shows.
-        fitting: Which marks roles and functions allow.
-    """
-    changes: dict[tuple[int, int], list[RowChange]] = {}
-    for epoch in epochs:
-        for group, change in epoch.consequences:
-            changes.setdefault((epoch.number, group), []).append(change)
-    role, allowed = cluster.role, dict[tuple[str, Role], frozenset[Mark]]()
-    for item in cluster.timeline:
-        if isinstance(item, DefinitionChange):
-            setups = item.step.after.setups
-            allowed.clear()
-        if not isinstance(item, EpochApply):
-            continue
-        role = item.role or role
-        for change in changes.pop((item.epoch, item.group), ()) if item.traced else ():
-            mark, place = mark_of(change.flags), (change.table, role)
-            if place not in allowed:
-                allowed[place] = fitting.marks(setups, *place)
-            if mark is not None and mark not in allowed[place]:
-                effect = effect_of(change)
-                yield ContradictedRow(item.epoch, item.group, change.table, change.key, effect, effect, mark)
-
 
 CONTRADICTIONS = pa.schema(
     [
@@ -141,6 +103,39 @@ def _other_values(given: RowImage | None, written: RowImage | int | None) -> boo
     if isinstance(written, int):
         return other_values(digest_of(given), written)
     return given.present == written.present and given.payloads != written.payloads
+
+
+def contradicted_marks(
+    cluster: Cluster, setups: Mapping[str, TableSetup], epochs: Sequence[BinlogEpoch], fitting: FittingMarks
+) -> Iterator[ContradictedRow]:
+    """
+    Yield the rows whose mark is not one of the role and the function that their applier had.
+
+    Args:
+        cluster: The cluster.
+        setups: How its server set up each table at the start.
+        epochs: What its binlog shows.
+        fitting: Which marks roles and functions allow.
+    """
+    changes: dict[tuple[int, int], list[RowChange]] = {}
+    for epoch in epochs:
+        for group, change in epoch.consequences:
+            changes.setdefault((epoch.number, group), []).append(change)
+    role, allowed = cluster.role, dict[tuple[str, Role], frozenset[Mark]]()
+    for item in cluster.timeline:
+        if isinstance(item, DefinitionChange):
+            setups = item.step.after.setups
+            allowed.clear()
+        if not isinstance(item, EpochApply):
+            continue
+        role = item.role or role
+        for change in changes.pop((item.epoch, item.group), ()) if item.traced else ():
+            mark, place = mark_of(change.flags), (change.table, role)
+            if place not in allowed:
+                allowed[place] = fitting.marks(setups, *place)
+            if mark is not None and mark not in allowed[place]:
+                effect = effect_of(change)
+                yield ContradictedRow(item.epoch, item.group, change.table, change.key, effect, effect, mark)
 
 
 def kind_text(derived: str | None, shown: str | None) -> str:

@@ -21,8 +21,8 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.values import Value
 
 Ranges = Mapping[str, Mapping[str, tuple[int, int]]]
-# The applier, what the candidates add to its counters, and the number of the one that was counted.
-Moves = Iterable[tuple[str, Sequence[Iterable[tuple[str, int]]], int]]
+# What the candidates add to the counters of the applier, and the number of the one that was counted.
+Move = tuple[Sequence[Iterable[tuple[str, int]]], int]
 
 
 @attrs.frozen
@@ -96,6 +96,30 @@ class OpenPlace:
     led_on: bool
     alternatives: tuple[Alternative, ...]
     chosen: int
+
+    @property
+    def moves(self) -> Iterator[Move]:
+        """What its places move in the counters."""
+        yield [alternative.counters for alternative in self.alternatives], self.chosen
+
+    @property
+    def undecided(self) -> Iterator[Undecided]:
+        """The operations on which its places decide otherwise; None represents no decision."""
+        lists = [alternative.decided for alternative in self.alternatives]
+        longest = max(lists, key=len)
+        for number, operation in enumerate(longest):
+            decisions = [each[number].decision if number < len(each) else None for each in lists]
+            distinct = {decision for decision in decisions if decision is not None}
+            if len({(None if each is None else (each.verdict, each.cause)) for each in decisions}) > 1:
+                yield Undecided(
+                    self.applier,
+                    self.foreign_epoch,
+                    operation.table,
+                    operation.key,
+                    operation.operation,
+                    decisions[self.chosen],
+                    tuple(sorted(distinct, key=lambda each: (each.verdict, each.cause, each.stored or 0))),
+                )
 
 
 @attrs.frozen
@@ -192,74 +216,6 @@ class OpenSchedule:
         )
 
 
-def undecided_places(places: Iterable[OpenPlace]) -> dict[str, list[Undecided]]:
-    """Return, per applier, the operations on which the places decide otherwise."""
-    found: dict[str, list[Undecided]] = {}
-    for place in places:
-        found.setdefault(place.applier, []).extend(undecided_at(place))
-    return found
-
-
-def undecided_at(place: OpenPlace) -> list[Undecided]:
-    """Return the operations of an epoch on which its places decide otherwise; None represents no decision."""
-    lists = [alternative.decided for alternative in place.alternatives]
-    longest = max(lists, key=len)
-    found = []
-    for number, operation in enumerate(longest):
-        decisions = [each[number].decision if number < len(each) else None for each in lists]
-        distinct = {decision for decision in decisions if decision is not None}
-        if len({(None if each is None else (each.verdict, each.cause)) for each in decisions}) > 1:
-            candidates = sorted(distinct, key=lambda each: (each.verdict, each.cause, each.stored or 0))
-            found.append(
-                Undecided(
-                    place.applier,
-                    place.foreign_epoch,
-                    operation.table,
-                    operation.key,
-                    operation.operation,
-                    decisions[place.chosen],
-                    tuple(candidates),
-                )
-            )
-    return found
-
-
-def ranges_with_places(
-    ranges: Ranges,
-    counters: Mapping[str, Mapping[str, int]],
-    places: Iterable[OpenPlace],
-) -> dict[str, dict[str, tuple[int, int]]]:
-    """
-    Return the ranges of counters widened by open places.
-
-    Args:
-        ranges: Per cluster, least and greatest value of each counter that depends on other open decisions.
-        counters: Per cluster, the counters as they were counted.
-        places: Open places.
-    """
-    moves = (
-        (place.applier, [alternative.counters for alternative in place.alternatives], place.chosen) for place in places
-    )
-    return _widened(ranges, counters, moves)
-
-
-def _widened(
-    ranges: Ranges, counters: Mapping[str, Mapping[str, int]], moves: Moves
-) -> dict[str, dict[str, tuple[int, int]]]:
-    """Return the ranges of counters widened by open decisions."""
-    widened = {name: dict(each) for name, each in ranges.items()}
-    for applier, candidates, chosen in moves:
-        mine = widened.setdefault(applier, {})
-        moved = [Counter(dict(each)) for each in candidates]
-        for name in {name for each in moved for name in each}:
-            values = [each[name] - moved[chosen][name] for each in moved]
-            if min(values) < max(values):
-                count = counters[applier].get(name, 0)
-                least, most = mine.get(name, (count, count))
-                mine[name] = (least + min(values), most + max(values))
-    return {name: dict(sorted(each.items())) for name, each in widened.items()}
-
-
 @attrs.frozen
 class JudgedOperation:
     """
@@ -336,51 +292,59 @@ class OpenEpoch:
     rows: tuple[OpenRow, ...]
     rejected: tuple[JudgedOperation, ...] = ()
 
+    @property
+    def moves(self) -> Iterator[Move]:
+        """What the moments of its rows move in the counters."""
+        for row in self.rows:
+            yield [answer.counters for answer in row.answers], row.chosen
 
-def undecided_rows(epochs: Iterable[OpenEpoch]) -> dict[str, list[Undecided]]:
-    """Return, per applier, the operations on which the moments decide otherwise."""
+    @property
+    def undecided(self) -> Iterator[Undecided]:
+        """The operations on which the moments decide otherwise."""
+        for row in self.rows:
+            for judged in zip(*(answer.operations for answer in row.answers), strict=True):
+                outcomes = {(each.decision.verdict, each.decision.cause): each.decision for each in reversed(judged)}
+                if len(outcomes) > 1:
+                    chosen = judged[row.chosen]
+                    yield Undecided(
+                        self.applier,
+                        self.foreign_epoch,
+                        row.table,
+                        row.key,
+                        chosen.operation,
+                        chosen.decision,
+                        tuple(outcomes[outcome] for outcome in sorted(outcomes)),
+                        chosen.origin,
+                    )
+
+
+def undecided_by_applier(opened: Iterable[OpenPlace | OpenEpoch]) -> dict[str, list[Undecided]]:
+    """Return, per applier, the operations on which what is open decides otherwise."""
     found: dict[str, list[Undecided]] = {}
-    for epoch in epochs:
-        found.setdefault(epoch.applier, []).extend(
-            undecided for row in epoch.rows for undecided in _undecided_operations(epoch, row)
-        )
+    for each in opened:
+        found.setdefault(each.applier, []).extend(each.undecided)
     return found
 
 
-def _undecided_operations(epoch: OpenEpoch, row: OpenRow) -> Iterator[Undecided]:
-    for judged in zip(*(answer.operations for answer in row.answers), strict=True):
-        outcomes = {(each.decision.verdict, each.decision.cause): each.decision for each in reversed(judged)}
-        if len(outcomes) > 1:
-            chosen = judged[row.chosen]
-            candidates = tuple(outcomes[outcome] for outcome in sorted(outcomes))
-            yield Undecided(
-                epoch.applier,
-                epoch.foreign_epoch,
-                row.table,
-                row.key,
-                chosen.operation,
-                chosen.decision,
-                candidates,
-                chosen.origin,
-            )
-
-
-def ranges_with_rows(
-    ranges: Ranges,
-    counters: Mapping[str, Mapping[str, int]],
-    epochs: Iterable[OpenEpoch],
+def widened_ranges(
+    ranges: Ranges, counters: Mapping[str, Mapping[str, int]], opened: Iterable[OpenPlace | OpenEpoch]
 ) -> dict[str, dict[str, tuple[int, int]]]:
     """
-    Return the ranges of counters widened by open rows.
+    Return the ranges of counters widened by what is open.
 
     Args:
         ranges: Per cluster, least and greatest value of each counter that depends on other open decisions.
         counters: Per cluster, the counters as they were counted.
-        epochs: Epoch applies with open rows.
+        opened: What is open.
     """
-    moves = (
-        (epoch.applier, [answer.counters for answer in row.answers], row.chosen)
-        for epoch in epochs
-        for row in epoch.rows
-    )
-    return _widened(ranges, counters, moves)
+    widened = {name: dict(each) for name, each in ranges.items()}
+    for applier, (candidates, chosen) in ((each.applier, move) for each in opened for move in each.moves):
+        mine = widened.setdefault(applier, {})
+        moved = [Counter(dict(each)) for each in candidates]
+        for name in {name for each in moved for name in each}:
+            values = [each[name] - moved[chosen][name] for each in moved]
+            if min(values) < max(values):
+                count = counters[applier].get(name, 0)
+                least, most = mine.get(name, (count, count))
+                mine[name] = (least + min(values), most + max(values))
+    return {name: dict(sorted(each.items())) for name, each in widened.items()}

@@ -49,8 +49,7 @@ from conflict.engine.ledger.open_places import (
     OpenSchedule,
     SkippedChange,
     possible_restarts,
-    undecided_places,
-    undecided_rows,
+    undecided_by_applier,
 )
 from conflict.engine.ledger.resolution import (
     ClusterResult,
@@ -368,11 +367,8 @@ def write_open(out: Folder, schedule: OpenSchedule, epochs: Sequence[OpenEpoch],
     tables = list(keys.tables)
     for applier in dict.fromkeys(each.applier for each in schedule.skipped):
         out.write_table(skipped_path(applier), _skipped(schedule, applier, keys))
-    for path, found in (
-        (open_places_path, undecided_places(schedule.places)),
-        (open_rows_path, undecided_rows(epochs)),
-    ):
-        for applier, undecided in found.items():
+    for path, opened in ((open_places_path, schedule.places), (open_rows_path, epochs)):
+        for applier, undecided in undecided_by_applier(opened).items():
             if undecided:
                 out.write_table(path(applier), undecided_table(_open_decisions(undecided, keys, tables), tables))
 

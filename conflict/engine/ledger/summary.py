@@ -12,12 +12,11 @@ import attrs
 
 from conflict.engine.ledger.open_places import (
     OpenEpoch,
+    OpenPlace,
     OpenSchedule,
     PossibleRestart,
-    ranges_with_places,
-    ranges_with_rows,
-    undecided_places,
-    undecided_rows,
+    undecided_by_applier,
+    widened_ranges,
 )
 from conflict.engine.ledger.resolution import Stop
 from conflict.history.restarts import Stretch
@@ -280,16 +279,18 @@ def with_copied_rows(summary: RunSummary) -> RunSummary:
 
 
 def with_open_schedule(summary: RunSummary, schedule: OpenSchedule) -> RunSummary:
-    """Return the figures of a run with what its schedule leaves open: more open decisions, wider ranges."""
-    undecided = Counter(summary.undecided)
-    undecided.update({name: len(each) for name, each in undecided_places(schedule.places).items()})
-    ranges = ranges_with_places(summary.counter_ranges, summary.counters, schedule.places)
-    return attrs.evolve(summary, undecided=dict(undecided), counter_ranges=ranges, schedule=schedule)
+    """Return the figures of a run with what its schedule leaves open."""
+    return attrs.evolve(_with_open(summary, schedule.places), schedule=schedule)
 
 
 def with_open_rows(summary: RunSummary, epochs: Sequence[OpenEpoch]) -> RunSummary:
-    """Return the figures of a run with the rows whose moments are open: more open decisions, wider ranges."""
+    """Return the figures of a run with the rows whose moments are open."""
+    return attrs.evolve(_with_open(summary, epochs), open_epochs=tuple(epochs))
+
+
+def _with_open(summary: RunSummary, opened: Sequence[OpenPlace | OpenEpoch]) -> RunSummary:
+    """Return the figures of a run with what is open: more open decisions, wider ranges."""
     undecided = Counter(summary.undecided)
-    undecided.update({name: len(each) for name, each in undecided_rows(epochs).items()})
-    ranges = ranges_with_rows(summary.counter_ranges, summary.counters, epochs)
-    return attrs.evolve(summary, undecided=dict(undecided), counter_ranges=ranges, open_epochs=tuple(epochs))
+    undecided.update({name: len(each) for name, each in undecided_by_applier(opened).items()})
+    ranges = widened_ranges(summary.counter_ranges, summary.counters, opened)
+    return attrs.evolve(summary, undecided=dict(undecided), counter_ranges=ranges)

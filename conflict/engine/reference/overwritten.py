@@ -1,7 +1,7 @@
 """
 Changes of users that an applier overwrote with changes that had not seen them, change by change.
 
-Computes docs/compare.md, "Lost updates"; `conflict.engine.columnar.overwritten` finds the same with arrays.
+Computes docs/compare.md, "Lost updates"; `conflict.engine.columnar.writing.overwritten` finds the same with arrays.
 """
 
 from __future__ import annotations

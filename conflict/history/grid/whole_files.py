@@ -1,21 +1,15 @@
 """
 Files and folders that appear whole or not at all, with one writer at a time.
 
-Files and folders that are written beside their place and renamed when they are whole.
+Each is written beside its place, and renamed when it is whole. Others may be able to write to the folder that the place
+is in. So names cannot be guessed, and nothing is opened that is there already, or through a link.
 
-Others may be able to write to the folder that the place is in. So names cannot be guessed, and nothing is opened that
-is there already, or through a link.
+A folder can replace another one without a moment at which both can be lost: what it replaces is moved away, the new one
+is moved in, the old one removed last. A run that is killed in between leaves the old one beside its place; the next one
+that wants to write there puts it back before it looks at what is there.
 
-Folders that are there whole or not at all, and that replace others without a moment at which both can be lost.
-
-A folder is written beside its place. What it replaces is moved away, the new one is moved in, the old one removed last.
-A run that is killed in between leaves the old one beside its place; the next one that wants to write there puts it back
-before it looks at what is there.
-
-One writer at a time for a folder.
-
-The lock is the kernel's, so it ends with its process, however that ends. Object storage has none; there, one of the
-writers publishes what it wrote (see `conflict.history.grid.stored_folder`).
+The lock of a writer is the kernel's, so it ends with its process, however that ends. Object storage has none; there,
+one of the writers publishes what it wrote (see `conflict.history.grid.stored_folder`).
 """
 
 from __future__ import annotations

@@ -15,13 +15,13 @@ from typing import TypeVar
 import attrs
 
 from conflict.errors import HistoryError
-from conflict.history.epoch_logs import disordered
 from conflict.history.grid.key_numbering import SegmentStep
 from conflict.history.grid.manifest import Manifest, SegmentFacts
 from conflict.history.grid.schemas import RowStep, batch_of
 from conflict.history.ingestion.plan import Plan
 from conflict.history.ingestion.segments import SegmentRecord
-from conflict.history.reading import kept_changes, placed_changes
+from conflict.history.reading.epoch_logs import disordered
+from conflict.history.reading.readings import kept_changes, placed_changes
 from conflict.history.run import KeptAlone, Run, TableNumbers
 from conflict.history.timeline import END, DefinitionChange, statement_positions
 from ndb_formats.errors import SchemaError, WrongKeyError

@@ -10,7 +10,6 @@ import attrs
 import pyarrow.compute as pc
 
 from conflict.config.definitions import ClusterDefinitions, Moment
-from conflict.history.epoch_logs import read_epochs
 from conflict.history.epochs import EpochReader
 from conflict.history.grid.epoch_files import epochs_table
 from conflict.history.grid.folder import Folder
@@ -20,6 +19,7 @@ from conflict.history.grid.writer import PartBuilder, write_parts
 from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in_force
 from conflict.history.ingestion.segment_columns import read_columns
 from conflict.history.ingestion.segments import Segment, SegmentContent, SegmentRecord, write_record
+from conflict.history.reading.epoch_logs import read_epochs
 from conflict.history.run import TableNumbers
 from conflict.history.scheduling.summaries import summarize
 from conflict.history.statement_places import NO_STATEMENTS, StatementPlaces

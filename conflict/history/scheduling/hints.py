@@ -35,7 +35,7 @@ class _Commit:
 
 
 @attrs.frozen
-class _Run:
+class _Uptime:
     """
     A stretch of steps in which an applier was running.
 
@@ -68,7 +68,7 @@ class _Side:
     """
 
     commits: list[_Commit] = attrs.field(factory=list)
-    runs: list[_Run] = attrs.field(factory=lambda: [_Run(-1)])
+    runs: list[_Uptime] = attrs.field(factory=lambda: [_Uptime(-1)])
     waits: list[int] = attrs.field(factory=list)
     rewinds: list[int] = attrs.field(factory=list)
     roles: list[tuple[int, Role]] = attrs.field(factory=list)
@@ -86,7 +86,7 @@ class _Side:
         if action == "rewind":
             self.rewinds.append(number)
         elif action == "start" and not self.running:
-            self.runs.append(_Run(number))
+            self.runs.append(_Uptime(number))
         elif action in ("wait", "quiesce") and self.running and "result" not in step:
             self.waits.append(number)
 

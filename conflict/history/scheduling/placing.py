@@ -273,30 +273,30 @@ def _forward(
     """
     places: list[Place] = []
     earliest = chosen_after = START  # after all slots before, whatever is chosen; and as it is chosen
-    run = _Run()
+    progress = _Progress()
     for slot, before, bound, narrow in zip(slots, latest, bounds, narrowed, strict=True):
-        run.come_to(slot)
+        progress.come_to(slot)
         if slot.trace is not None:
             earliest = chosen_after = slot.trace
             places.append(Place(position=slot.trace))
             continue
-        possible = () if run.broken else tuple(_fitting(slot, max(bound, earliest), before))
+        possible = () if progress.broken else tuple(_fitting(slot, max(bound, earliest), before))
         mine = [number for number in _fitting(slot, max(narrow, chosen_after), before) if number in possible]
         chosen = mine[0] if mine else None
-        if slot.certain or (slot.applied and chosen is not None and not run.ended):
+        if slot.certain or (slot.applied and chosen is not None and not progress.ended):
             start = START if chosen is None else slot.choices[chosen].start
             chosen_after = max(chosen_after, min(max(narrow, start), _just_before(before)))
             if possible and slot.certain:
                 earliest = max(earliest, bound, slot.choices[possible[0]].start)
             places.append(Place(possible, chosen, chosen_after))
         else:
-            run.leave_out(possible=bool(possible))
+            progress.leave_out(possible=bool(possible))
             places.append(Place(possible))
     return places
 
 
 @attrs.define
-class _Run:
+class _Progress:
     """
     Whether the applier goes on, from trace to trace: after an epoch that it did not apply, it applied no other.
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
 
 import attrs
 import pyarrow as pa
@@ -17,7 +19,6 @@ import pyarrow.compute as pc
 from conflict.errors import ConfigurationError
 from conflict.operating.observing.counters import why_more
 from conflict.operating.observing.observed import exceptions_tables
-from conflict.operating.observing.values import comparable, shown_value
 from conflict.results.result import Result
 from conflict.rules.exceptions_table import BITS_IN_EXCEPTIONS
 
@@ -181,3 +182,48 @@ def _open_epochs(result: Result, cluster: str, table: str) -> frozenset[int]:
     epochs = opened.filter(pc.equal(opened["table"], table))["source_epoch"].to_pylist()
     settled = [each["foreign_epoch"] for each in result.run["cannot_tell"] if each["cluster"] == cluster]
     return frozenset[int]((*epochs, *map(int, settled)))
+
+
+def comparable(value: object, kind: pa.DataType) -> object:
+    """
+    Return a value in a form that is the same for equal values, and can be a key.
+
+    FLOAT is printed with six digits and DOUBLE with up to seventeen; blanks at the ends of texts, and zero bytes at the
+    ends of binary values, do not survive all ways of printing. NULL and the text NULL look the same.
+
+    Args:
+        value: A value of a result; or a text or bytes, as a server gives them. A text that is no value of the type
+            stays as it is.
+        kind: The type of its column in the result.
+    """
+    if value is None or value == "NULL":
+        return None
+    with suppress(ValueError, InvalidOperation):
+        if pa.types.is_integer(kind):
+            return _integer(value)
+        if pa.types.is_decimal(kind):
+            return Decimal(str(value))
+        if pa.types.is_floating(kind):
+            return float(f"{float(str(value)):.{6 if pa.types.is_float32(kind) else 15}g}")
+    if pa.types.is_binary(kind):
+        return (value if isinstance(value, bytes) else str(value).encode()).rstrip(b"\0")
+    return (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)).strip(" ")
+
+
+def _integer(value: object) -> int:
+    if isinstance(value, bytes):
+        return int.from_bytes(value, "big")
+    if isinstance(value, int):
+        return value
+    text = str(value)
+    try:
+        return int(text)
+    except ValueError:  # a BIT, as the characters that it is made of
+        return int.from_bytes(text.encode("latin-1"), "big")
+
+
+def shown_value(value: object) -> str | None:
+    """Return a value as people read it; None is NULL."""
+    if value is None:
+        return None
+    return f"0x{value.hex()}" if isinstance(value, bytes) else str(value)

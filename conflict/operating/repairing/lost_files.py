@@ -39,7 +39,7 @@ def write_lost(changes: pa.Table, target: Path) -> None:
     In CSV, images are JSON objects: a column that is not logged is left out, NULL is null.
 
     Args:
-        changes: As `conflict.operating.repairing.reading_lost.Losses.changes`.
+        changes: As `conflict.operating.repairing.lost.Losses.changes`.
         target: The file; its suffix is the format.
     """
     write = {".csv": _write_csv, ".jsonl": _write_lines, ".parquet": _write_parquet}[target.suffix]

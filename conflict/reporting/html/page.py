@@ -4,14 +4,15 @@ A report as one page of HTML that asks for nothing outside itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from conflict.reporting.html.document_text import document_text
 from conflict.reporting.html.glossary import words_explained
-from conflict.reporting.html.overview import overview
 from conflict.telling.drawing import FAINT, INK, PAPER, SERIES, THEME
 from conflict.telling.html import Html, element, escaped, figure, joined, listing_html, sentence, table_html
 from conflict.telling.part import Headline, Part
+from conflict.telling.value import Table
 
 _DARK = {INK: "#e6edf3", FAINT: "#3d444d", PAPER: "#161b22"}
 _DARK_SERIES = ("#58a6ff", "#f0b040", "#56d68f", "#f47fb0", "#b39dff", "#9aa4ae")
@@ -163,3 +164,76 @@ def _glossary(parts: Sequence[Part]) -> Html:
 
 def _asked(name: str, text: str) -> Html:
     return joined((element("dt", name), element("dd", text)))
+
+
+def overview(parts: Sequence[Part]) -> Table | None:
+    """
+    Return what several results say of the same functions, side by side; None if only one has functions.
+
+    That one has tables of its own.
+    """
+    told = [part for part in parts if part.by_function]
+    if len(told) < 2:
+        return None
+    columns = sorted((column for part in told for column in part.by_function), key=lambda column: column.topic)
+    names = list(dict.fromkeys(name for column in columns for name in column.cells))
+    # Simulations name a function without its primary, comparisons with it.
+    full = {_bare(name): name for name in names if _bare(name) != name and _is_alone(name, names)}
+    rows: dict[str, list[object]] = {full.get(name, name): [] for name in names}
+    for column in columns:
+        cells = {full.get(name, name): cell for name, cell in column.cells.items()}
+        for name, row in rows.items():
+            row.append(cells.get(name))
+    configured = next((part.bytes.logged.configured for part in told if part.bytes and part.bytes.logged), None)
+    marked = (list(rows).index(configured), None) if configured in rows else None
+    note = (
+        f"As configured: {configured}. A dash: not simulated. Type: the one that takes least for certain."
+        if marked
+        else ""
+    )
+    headings = ("function", *(column.heading for column in columns))
+    return Table("The functions side by side", headings, [[name, *row] for name, row in rows.items()], marked, note)
+
+
+def _bare(name: str) -> str:
+    """Return a function without its primary."""
+    return name.partition(" @")[0]
+
+
+def _is_alone(name: str, names: Iterable[str]) -> bool:
+    """Whether no other cluster is the primary of the same function."""
+    return sum(_bare(each) == _bare(name) and each != _bare(name) for each in names) == 1
+
+
+def document_text(document: Any) -> str:
+    """
+    Return a document as JSON to read: an entry per line, and a list without entries of its own on one line.
+
+    What JSON does not know stands as text.
+    """
+    return "\n".join(_lines(document, 0, ""))
+
+
+def _lines(value: Any, depth: int, before: str) -> Iterator[str]:
+    """Yield the lines of a value, `depth` blanks to the right; the first one begins with `before`."""
+    blanks = " " * depth
+    if isinstance(value, Mapping):
+        ends, inside = "{}", [(f"{_text(str(name))}: ", each) for name, each in value.items()]
+    elif isinstance(value, list | tuple):
+        ends, inside = "[]", [("", each) for each in value]
+    else:
+        yield f"{blanks}{before}{_text(value)}"
+        return
+    if not any(isinstance(each, Mapping | list | tuple) for _, each in inside) and (ends == "[]" or not inside):
+        yield f"{blanks}{before}{_text(value)}"
+        return
+    yield f"{blanks}{before}{ends[0]}"
+    for number, (name, each) in enumerate(inside, 1):
+        lines = list(_lines(each, depth + 1, name))
+        yield from lines[:-1]
+        yield lines[-1] + ("," if number < len(inside) else "")
+    yield f"{blanks}{ends[1]}"
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -3,7 +3,8 @@ One History under many pairs of a conflict function and a format: the driver of 
 
 The History was resolved with the functions of the run, which settled when each epoch was applied and each row judged.
 
-1. Where a pair rejects transactions, find in rounds which ones are in conflict under it.
+1. Where a pair rejects transactions, find in rounds which ones are in conflict under it; where the logs start in the
+   middle, also which ones may be, and where the moments of judging are known.
 2. Run one task per bucket, which loads it once and decides it under every pair. Where an operation stops an applier,
    leave out all that this applier would have applied from there on, and decide the buckets again under that pair.
 3. Count the changes of all transactions with a rejected change, to tell which ones were rejected in part.
@@ -29,28 +30,25 @@ from conflict.history.grid.epoch_files import read_epochs_of
 from conflict.history.run import Run
 from conflict.history.tasks import Runner, Shared
 from conflict.results.run_document import RunDocument
-from conflict.runs.resolve_job import count_transactions
-from conflict.runs.resolve_stages import LINK_ACTS, ResolveJob, earliest_stops
-from conflict.runs.task_inputs import LogPart, TaskInputs
+from conflict.runs.resolving.resolve_job import count_transactions
+from conflict.runs.resolving.resolve_stages import LINK_ACTS, ResolveJob, earliest_stops
+from conflict.runs.rows.task_inputs import LogPart, TaskInputs
 from conflict.telling.shown_text import counted, listed
-from conflict.whatif.comparing.bucket_figures import (
-    BucketFigures,
-    Rejected,
-    Transactions,
-    partly_rejected,
-)
+from conflict.whatif.comparing.bucket_figures import BucketFigures
 from conflict.whatif.comparing.compare_tasks import (
     CountTask,
     DecidedTrial,
     DecideTask,
     count_changes,
     decide_bucket,
+    find_unsure_in_bucket,
 )
 from conflict.whatif.comparing.figures import Figures, add_figures
-from conflict.whatif.comparing.known_rounds import with_unsure
+from conflict.whatif.comparing.known_part import judging
 from conflict.whatif.comparing.pairs import Pair
+from conflict.whatif.comparing.rejected_transactions import Rejected, Transactions, partly_rejected
 from conflict.whatif.comparing.trials import Trial, TrialSubject
-from conflict.whatif.comparing.unsure_transactions import Unsure
+from conflict.whatif.comparing.unsure_transactions import SettledRows, Unsure, UnsureFindings
 
 STOP_NOT_KNOWN = "whether an operation stops an applier depends on rows older than the logs, which are unknown"
 _STOPS_EARLIER = "an applier stops, and rows that are not compared may stop it earlier"
@@ -303,3 +301,53 @@ def _commit_times(run: TaskInputs) -> tuple[CommitTimes, CommitTimes]:
         epoch = table["number"].to_numpy()
         found.append(CommitTimes(epoch, value + np.uint64(cluster.server_id == highest)))
     return found[0], found[1]
+
+
+# From where something still changes after so many rounds, any transaction may be rejected.
+_MOST_ROUNDS = 50
+
+
+def with_unsure(
+    runner: Runner, run: TaskInputs, trials: Mapping[int, DecidedTrial], progress: StageProgress
+) -> dict[int, DecidedTrial]:
+    """
+    Return trials with what is not known under each, where the logs start in the middle.
+
+    A transaction with a row that is not known may be rejected, and with it its other rows, in any bucket. So the
+    buckets are looked at in rounds until nothing is added, as `conflict.engine.columnar.fixed_point` finds the
+    transactions in conflict.
+
+    Args:
+        runner: Runs the tasks.
+        run: The run as it is configured.
+        trials: The trials by number.
+        progress: Called with the name of the stage, tasks done, and their number.
+    """
+    found, settled = dict(trials), None
+    for number in sorted(trials, key=lambda each: not trials[each].configured):
+        unsure = _unsure(runner, run, trials[number], settled, progress)
+        found[number] = attrs.evolve(trials[number], unsure=unsure)
+        settled = unsure.settled if trials[number].configured else settled
+    return found
+
+
+def _unsure(
+    runner: Runner, run: TaskInputs, trial: DecidedTrial, settled: SettledRows | None, progress: StageProgress
+) -> Unsure:
+    """Return what is not known under a trial; `settled`: what is known of moments from the functions in force."""
+    unsure, judges = Unsure.none(len(trial.applies), settled), judging(trial.clusters).any(axis=1)
+    if not judges.any() and not trial.configured:
+        return unsure
+    for number in range(_MOST_ROUNDS):
+        tasks = DecideTask.of_buckets(run, [attrs.evolve(trial, unsure=unsure)])
+        stage = f"round {number + 1} on what is not known"
+        parts = runner(find_unsure_in_bucket, tasks, partial(progress, stage))
+        before, unsure = unsure, unsure.joined(UnsureFindings.transactions(parts))
+        if trial.configured:
+            rows = {bucket: each.settled for bucket, each in enumerate(parts)}
+            contradicted = np.asarray(np.logical_or.reduce([each.contradicted for each in parts]))
+            unsure = attrs.evolve(unsure, settled=SettledRows(rows, contradicted | before.settled.contradicted))
+        same = before.settled.contradicted == unsure.settled.contradicted
+        if len(before.pairs) == len(unsure.pairs) and same.all():
+            return unsure
+    return attrs.evolve(unsure, settled=SettledRows.none(0)).from_the_first_after(before, np.asarray(judges))

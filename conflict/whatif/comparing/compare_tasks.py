@@ -20,14 +20,15 @@ from conflict.engine.kernels.fold import fold
 from conflict.engine.kernels.lost_changes import Written
 from conflict.engine.kernels.records import Changes, packed_changes
 from conflict.history.tasks import Shared
-from conflict.runs.task_inputs import TaskInputs
-from conflict.whatif.comparing.bucket_figures import BucketFigures, Transactions, bucket_figures, written_in
+from conflict.runs.rows.task_inputs import TaskInputs
+from conflict.whatif.comparing.bucket_figures import BucketFigures, bucket_figures, written_in
 from conflict.whatif.comparing.known_part import (
     DecidedBucket,
     KnownPart,
     find_known_part,
     find_unsure,
 )
+from conflict.whatif.comparing.rejected_transactions import Transactions
 from conflict.whatif.comparing.unsure_transactions import Unsure, UnsureFindings
 
 

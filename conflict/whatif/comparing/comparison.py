@@ -25,7 +25,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import AGAIN, Manifest
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.ingestion.plan import files_document
-from conflict.history.log_files import check_log_files
+from conflict.history.preparing.log_files import check_log_files
 from conflict.history.run import Run, TableNumbers
 from conflict.history.tasks import Runner, in_threads
 from conflict.results.cause_kinds import CauseKind
@@ -34,33 +34,25 @@ from conflict.results.files import check_target, whole_or_not_at_all
 from conflict.results.run_document import RunDocument
 from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import ingest
-from conflict.runs.options import ResolveOptions
-from conflict.runs.pipeline import refuse_python_rules, spark_workers
+from conflict.runs.pipeline import ResolveOptions, refuse_python_rules, spark_workers
+from conflict.runs.rows.task_inputs import TaskInputs
 from conflict.runs.run_inputs import run_of
 from conflict.runs.settled import SettleOptions, finished_history, needs_reference, settled
 from conflict.runs.settled_by_reference import SETTLED, as_kernels_read
-from conflict.runs.task_inputs import TaskInputs
 from conflict.telling.html import telling_html
 from conflict.telling.shown_text import listed
 from conflict.telling.terminal import telling_text
+from conflict.whatif.comparing.caveats import assumptions, caveat_of
 from conflict.whatif.comparing.compare_job import compare_settled, left_out_of, why_not_compared
-from conflict.whatif.comparing.figures import (
-    COMPARISON,
-    CRITERIA,
-    ComparedPair,
-    assumptions,
-    caveat_of,
-    ranked,
-)
-from conflict.whatif.comparing.pairs import (
-    Pair,
+from conflict.whatif.comparing.default_policies import (
     all_policies,
     default_policies,
     kept_columns,
     own_columns,
-    parse_policies,
     primary_of,
 )
+from conflict.whatif.comparing.figures import COMPARISON, CRITERIA, ComparedPair, ranked
+from conflict.whatif.comparing.pairs import Pair, parse_policies
 from conflict.whatif.comparing.telling import tell_comparison
 from conflict.whatif.comparing.trials import binlog_types_of, judged_tables
 from ndb_formats.errors import FormatError

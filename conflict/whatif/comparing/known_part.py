@@ -18,7 +18,7 @@ from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.bucket_round import conflicting_transactions, with_own_causes
 from conflict.engine.columnar.contested import compare_effects
 from conflict.engine.columnar.folded_bucket import FoldedBucket
-from conflict.engine.columnar.foreign_keys import linked_keys
+from conflict.engine.columnar.keys.foreign_keys import linked_keys
 from conflict.engine.columnar.setups import ClusterSetup, rules_of
 from conflict.engine.kernels.arrays import (
     Bool,
@@ -37,7 +37,7 @@ from conflict.engine.kernels.lost_changes import LostChanges, TimedDecisions, Wr
 from conflict.engine.kernels.records import Changes, packed_schedule
 from conflict.history.model import Start
 from conflict.rules.decision import Verdict
-from conflict.runs.task_inputs import TaskInputs
+from conflict.runs.rows.task_inputs import TaskInputs
 from conflict.whatif.comparing.unsure_transactions import Unsure, UnsureFindings
 from ndb_formats.columnar.kernel import each_read_only
 

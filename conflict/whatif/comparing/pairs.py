@@ -1,11 +1,8 @@
 """
-A conflict function and a binlog type that a History is tried with, as users write them.
+A policy and a binlog type that a History is tried with, as users write them.
 
-What is compared if the user does not say it: every function that the tables and the log allow.
-
-Policies of other replication products, as rows of the table of functions. Computes docs/compare.md, "Policies".
-
-A policy is compared like NDB's functions and is in no `conflict_fn`: no server runs it.
+A policy is functions of NDB, or the rule of another replication product: a row of the table of functions that is in no
+`conflict_fn`, as no server runs it. Computes docs/compare.md, "Policies".
 """
 
 from __future__ import annotations
@@ -17,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from conflict.errors import ConfigurationError
-from conflict.history.run import Run
 from conflict.rules.functions import (
     MAX_GCI_BITS,
     Argument,
@@ -28,10 +24,8 @@ from conflict.rules.functions import (
     what_was_meant,
 )
 from conflict.rules.replication_table import Role
-from conflict.rules.table_setup import TableSetup
 from ndb_formats.errors import SettingError, did_you_mean
 from ndb_formats.rules.update_format import parse_binlog_type
-from ndb_formats.schema.tables import Table
 
 OVERWRITE = "OVERWRITE"
 # The value compared is the moment of the commit.
@@ -40,7 +34,7 @@ _FIRST_COMMIT = FunctionSpec(
     "FIRST_COMMIT", "first_commit", Cell.LESS_IF_UNSEEN, Cell.LESS_IF_UNSEEN, Cell.LESS_IF_UNSEEN
 )
 # The policies that compare moments of commits.
-_BY_COMMIT_TIME = {spec.name: spec for spec in (_LAST_COMMIT, _FIRST_COMMIT)}
+BY_COMMIT_TIME = {spec.name: spec for spec in (_LAST_COMMIT, _FIRST_COMMIT)}
 LOWEST = FunctionSpec("LOWEST", "lowest", Cell.LESS, Cell.LESS, Cell.EQUAL)
 # What each does, in a line.
 MEANINGS = {
@@ -49,114 +43,6 @@ MEANINGS = {
     _LAST_COMMIT.name: "the change that committed last stays",
     LOWEST.name: "the change with the lowest value of the column stays",
 }
-
-
-_TYPES = ("int", "bigint")  # that a function can compare, if they are unsigned
-
-
-def primary_of(run: Run) -> str:
-    """Return the primary of a run: by role, else the one cluster with a function by epoch, else the first cluster."""
-    primaries = [cluster.name for cluster in run.clusters if cluster.role is Role.PRIMARY]
-    judging = [
-        name
-        for name, tables in run.setups.first.items()
-        if any(setup.function is not None and setup.function.spec.refreshes for setup in tables.values())
-    ]
-    return (primaries or judging or [run.clusters[0].name])[0]
-
-
-def all_policies(run: Run, asked: Sequence[Policy]) -> tuple[Policy, ...]:
-    """Return policies, the functions of the run among them and marked."""
-    given = {
-        name: {table: setup.function for table, setup in tables.items() if setup.function is not None}
-        for name, tables in run.setups.first.items()
-    }
-    same = [policy for policy in asked if _is_configured(run, policy, given)]
-    if same:
-        return tuple(attrs.evolve(policy, configured=policy is same[0]) for policy in asked)
-    functions = {function for functions in given.values() for function in functions.values()}
-    names = sorted(_named(function, primary_of(run)) for function in functions)
-    return (Policy(", ".join(names) or OVERWRITE, configured=True), *asked)
-
-
-def _is_configured(run: Run, policy: Policy, given: Mapping[str, Mapping[str, ConflictFunction]]) -> bool:
-    """Whether a policy gives every cluster the functions and the role that it has."""
-    if policy.by_table:
-        return all(given[cluster.name] == dict(policy.by_table) for cluster in run.clusters)
-    return all(
-        set(given[cluster.name].values()) == {function_on(cluster.name, policy, "")} - {None}
-        and (
-            policy.function is None
-            or not policy.function.spec.uses_role
-            or cluster.role is role_on(cluster.name, policy)
-        )
-        for cluster in run.clusters
-    )
-
-
-def own_columns(run: Run, kept: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the tables that policies are tried on, and the column of each that is kept; None where none is."""
-    setups = [each for tables in run.setups.first.values() for each in tables.items()]
-    judged = [name for name, setup in setups if setup.function is not None or setup.refusal is not None]
-    return {name: kept.get(name) for name in dict.fromkeys(judged or [name for name, _ in setups])}
-
-
-def default_policies(run: Run, columns: Mapping[str, str | None]) -> tuple[Policy, ...]:
-    """
-    Return all policies: functions by epoch, those by column for each column, and policies of other products.
-
-    Args:
-        run: The run.
-        columns: What `own_columns` returned; functions that compare a column are tried if each table has one.
-    """
-    names, primary = list(run.links.server_ids), primary_of(run)
-    specs = [spec for spec in run.configuration.functions if spec.python is None]
-    texts = [f"{spec.name}()" for spec in specs if spec.argument is Argument.GCI_BITS]
-    texts += [f"NDB$EPOCH()@{name}" for name in names if name != primary]
-    if columns and None not in columns.values():
-        texts += [spec.name for spec in (*specs, LOWEST) if spec.argument is Argument.COLUMN]
-    texts += [*_BY_COMMIT_TIME, OVERWRITE]
-    return parse_policies(",".join(texts), run.configuration.functions, names, primary, columns)
-
-
-def kept_columns(run: Run, asked: Sequence[Policy] = ()) -> dict[str, str]:
-    """
-    Return, by table, the column whose values the History keeps for functions that compare one.
-
-    That is the one that a function of the run compares; else the first one of the policies that were asked for; else,
-    if none was asked for, the only column of the table that a function can compare.
-
-    Args:
-        run: The run.
-        asked: The policies that were asked for; empty for all.
-    """
-    found = {}
-    for tables in run.setups.first.values():
-        for name, setup in tables.items():
-            wanted = [column for policy in asked if (column := policy.column_of(name)) is not None]
-            column = _kept(setup, wanted, any_column=not asked)
-            if column is not None:
-                found[name] = column
-    return found
-
-
-def _kept(setup: TableSetup, wanted: Sequence[str], *, any_column: bool) -> str | None:
-    if setup.function is not None and setup.function.column is not None:
-        return setup.function.column
-    there = [column for column in wanted if setup.table.find(column) is not None]
-    if there:
-        return there[0]
-    possible = comparable_columns(setup.table) if any_column else []
-    return possible[0] if len(possible) == 1 else None
-
-
-def comparable_columns(table: Table) -> list[str]:
-    """Return the columns of a table that a function can compare."""
-    return [
-        column.name
-        for column in table.columns
-        if column.type in _TYPES and column.unsigned and column.name not in table.primary_key
-    ]
 
 
 _COMMA = re.compile(r",(?![^(]*\))")  # not one inside parentheses
@@ -194,7 +80,7 @@ class Policy:
     @property
     def by_commit_time(self) -> bool:
         """Whether the moments of commits are compared."""
-        return self.function is not None and self.function.spec in _BY_COMMIT_TIME.values()
+        return self.function is not None and self.function.spec in BY_COMMIT_TIME.values()
 
     def column_of(self, table: str) -> str | None:
         """Return the column that it compares of a table."""
@@ -303,7 +189,7 @@ def _by_table(functions: Mapping[str, ConflictFunction], tables: Iterable[str]) 
     """Return the policy of functions by table; if all tables have the same one, it is one without tables."""
     if functions.keys() == set(tables) and len(set(functions.values())) == 1:
         function = next(iter(functions.values()))
-        return Policy(_named(function), function)
+        return Policy(named(function), function)
     short = Counter(table.rpartition(".")[2] for table in tables)
     names = {table: table if short[each] > 1 else each for table in functions if (each := table.rpartition(".")[2])}
     name = ",".join(f"{names[table]}={function}" for table, function in functions.items())
@@ -316,7 +202,7 @@ def _policy(text: str, functions: Sequence[FunctionSpec], clusters: Sequence[str
         meant = did_you_mean(cluster, clusters)
         message = f"{text}: there is no cluster {cluster}{meant}; there are {' and '.join(clusters)}"
         raise ConfigurationError(message)
-    timed = _BY_COMMIT_TIME.get(name.removesuffix("()"))
+    timed = BY_COMMIT_TIME.get(name.removesuffix("()"))
     if at and (timed is not None or name in {OVERWRITE, OVERWRITE + "()"}):
         message = f"{text}: {name} is the same on both clusters; leave out @{cluster}"
         raise ConfigurationError(message)
@@ -327,7 +213,7 @@ def _policy(text: str, functions: Sequence[FunctionSpec], clusters: Sequence[str
     try:
         function = typed_function(name, (*functions, LOWEST))
     except ConfigurationError as error:
-        meant, others = did_you_mean(name, (OVERWRITE, *_BY_COMMIT_TIME)), ", ".join((OVERWRITE, *_BY_COMMIT_TIME))
+        meant, others = did_you_mean(name, (OVERWRITE, *BY_COMMIT_TIME)), ", ".join((OVERWRITE, *BY_COMMIT_TIME))
         message = f"{text}: {error}; besides functions there are {others} and LOWEST(column){meant}"
         raise ConfigurationError(message) from error
     if function.spec.python is not None:
@@ -337,12 +223,12 @@ def _policy(text: str, functions: Sequence[FunctionSpec], clusters: Sequence[str
         if at:
             message = f"{text}: both clusters have a function that compares a column; leave out @{cluster}"
             raise ConfigurationError(message)
-        return Policy(_named(function), function)
+        return Policy(named(function), function)
     judging = cluster or primary
-    return Policy(_named(function, judging), function, judging)
+    return Policy(named(function, judging), function, judging)
 
 
-def _named(function: ConflictFunction, primary: str = "") -> str:
+def named(function: ConflictFunction, primary: str = "") -> str:
     """Return a function as users write it; a function by epoch with its primary, and without the default argument."""
     return function.short if function.spec.argument is Argument.COLUMN else f"{function.short} @{primary}"
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from conflict.telling.bytes_by_type import format_name
-from conflict.telling.logs import log_of
-from conflict.telling.part import Bytes, FunctionFigures, Headline, Measured, Part, RowCounts, Topic
+from conflict.telling.part import Bytes, FunctionFigures, Headline, Measured, Part, RowCounts, Topic, log_of
 from conflict.telling.shown_text import listed, percent
 from conflict.whatif.comparing.telling import best_pairs, is_too_little, tell_comparison
 

@@ -24,7 +24,7 @@ from conflict.engine.ledger.careful import CareKind
 from conflict.history.roles import Mark
 from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction
 from conflict.telling.shown_text import listed
-from conflict.whatif.comparing.pairs import comparable_columns
+from conflict.whatif.comparing.default_policies import comparable_columns
 from conflict.whatif.in_force.log_starts import with_log_starts
 from conflict.whatif.in_force.trials import Assignment, Trial, Trials
 from ndb_formats.errors import FormatError

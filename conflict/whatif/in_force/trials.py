@@ -13,10 +13,10 @@ from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.layout import ResultOptions
 from conflict.errors import ConflictError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
 from conflict.history.grid.memory_folder import MemoryFolder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.shown_effects import Effect
 from conflict.history.tasks import in_threads
 from conflict.results.run_document import RunDocument

@@ -23,7 +23,7 @@ from conflict.config.configuration import ClusterConfiguration, Configuration, L
 from conflict.engine.columnar.setups import ClusterSetup
 from conflict.engine.kernels.arrays import Int64
 from conflict.errors import ConfigurationError
-from conflict.history.network import refuse_network
+from conflict.history.reading.network import refuse_network
 from conflict.history.run import Run
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.table_setup import TableSetup, set_up

@@ -26,10 +26,10 @@ import numpy as np
 
 from conflict.config.configuration import Configuration
 from conflict.errors import ConfigurationError, HistoryError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.ingestion.plan import files_document
-from conflict.history.reading import read_clusters
+from conflict.history.preparing.definitions_over_time import make_run
+from conflict.history.reading.readings import read_clusters
 from conflict.history.run import Run
 from conflict.history.scheduling.start import changes_older_rows, starts_in_the_middle
 from conflict.history.scheduling.summaries import summarize

@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from conflict.rules.decision import Cause
 from conflict.telling.bytes_by_type import bytes_chart, format_name
-from conflict.telling.logs import log_of
-from conflict.telling.part import Bytes, Measured, Part
+from conflict.telling.part import Bytes, Measured, Part, log_of
 from conflict.telling.shown_text import counted, percent
 from conflict.telling.value import Chart, Form, Table, Telling, shown
 from conflict.whatif.simulating.configuration import MOST_EPOCHS, Model, followers_of

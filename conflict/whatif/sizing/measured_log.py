@@ -26,8 +26,9 @@ from ndb_formats.events.rows_event import ROWS_EVENTS
 from ndb_formats.rules.formats import FORMATS
 from ndb_formats.rules.update_format import is_ndb
 from ndb_formats.schema.tables import Schema, split_full_name
+from ndb_formats.sizes.compression import CompressionMeter
 from ndb_formats.sizes.log_sizes import LogSizer
-from ndb_formats.sizes.report import CompressionMeter, SizeReport, size_report
+from ndb_formats.sizes.report import SizeReport, size_report
 
 _MEGABYTE = 1_000_000
 _ROWS = np.array(sorted(ROWS_EVENTS), np.int64)

@@ -15,8 +15,7 @@ import pyarrow as pa
 from conflict.decoding.staging import staged_file
 from conflict.telling.bytes_by_type import BYTES_CHART, format_name
 from conflict.telling.drawing import draw
-from conflict.telling.logs import log_of
-from conflict.telling.part import Bytes, Measured, Part
+from conflict.telling.part import Bytes, Measured, Part, log_of
 from conflict.telling.shown_text import counted, listed, percent
 from conflict.telling.value import Chart, Form, Table, Telling
 from conflict.whatif.sizing.document import KINDS

@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from conflict.history.grid.folder import Folder
 from conflict.telling.bytes_by_type import bytes_chart, format_name
-from conflict.telling.logs import log_of
-from conflict.telling.part import Bytes, Headline, Measured, Part, Topic
+from conflict.telling.part import Bytes, Headline, Measured, Part, Topic, log_of
 from conflict.telling.shown_text import counted, listed
 from conflict.telling.value import Chart, Form, Table, Telling, shown
 from conflict.whatif.simulating.words import (

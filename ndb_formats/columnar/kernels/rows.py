@@ -359,7 +359,7 @@ def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cel
         kinds: The kinds, by `EventKind`. Shape (kinds, 12), int64.
         keys: The keys of the kinds, concatenated. Shape (bytes,), uint8.
         columns: The columns of each kind, before image and after image, by `Spec`. Shape (columns, 3), int64.
-        rows: The arrays of `ndb_formats.columnar.row_walk.Rows`. Filled in.
+        rows: The arrays of `ndb_formats.columnar.row_walk.WalkedRows`. Filled in.
         cells: Filled in. Shape (cells,), uint32.
         facts: The arrays of `ndb_formats.columnar.row_walk.Facts`. Filled in.
         epochs: The current epoch; changed. Shape (1,), uint64.

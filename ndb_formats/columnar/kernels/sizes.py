@@ -275,7 +275,7 @@ def size_rows(data, base, trailer, events_of_chunk, rows, cells, most, shapes, v
         base: What cells count from.
         trailer: Bytes of the checksum.
         events_of_chunk: Type and conflict flags of each event, and what `join_events` found. Each of shape (events,).
-        rows: The arrays of `ndb_formats.columnar.row_walk.Rows`, cut to the rows of the block.
+        rows: The arrays of `ndb_formats.columnar.row_walk.WalkedRows`, cut to the rows of the block.
         cells: The cells of the rows.
         most: ``binlog_row_event_max_size``.
         shapes: The arrays of `SizePlan.shape_arrays`.

@@ -19,7 +19,7 @@ from conflict.cli.refusals import ExitCode
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.folder import Folder
-from conflict.history.reading import read_cluster
+from conflict.history.reading.readings import read_cluster
 from conflict.history.run import Run
 from conflict.results.doubts import doubts_of
 from conflict.results.result import read_result

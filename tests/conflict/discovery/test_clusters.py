@@ -8,7 +8,7 @@ import pytest
 from conflict.config.configuration import ClusterConfiguration, LoggingServer
 from conflict.discovery.clusters import clusters_of
 from conflict.discovery.logs import FoundLog
-from conflict.history.log_pieces import pieces_of
+from conflict.history.preparing.log_pieces import pieces_of
 from tests.conflict.raw_events import BEGIN, COMMIT, MAPS, Raw, insert, status
 from tests.ndb_formats.building import FORMAT_DESCRIPTION, MAGIC, description_body, event_bytes
 

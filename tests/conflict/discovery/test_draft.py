@@ -12,7 +12,7 @@ from conflict.config.run_file import load_run_file
 from conflict.discovery.draft import draft_run
 from conflict.discovery.logged_types import logged_types, types_by_table
 from conflict.errors import ConfigurationError
-from conflict.history.definitions_over_time import make_run
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.judge.case import ConflictCase
 from tests.corpora import DEMO, RECORDINGS

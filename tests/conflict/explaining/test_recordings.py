@@ -11,8 +11,8 @@ from conflict.errors import ConfigurationError
 from conflict.explaining.events import StoryEvent, plain_value
 from conflict.explaining.explainer import Explainer
 from conflict.explaining.story import Story
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.scheduling.hints import hints_of_steps
 from conflict.judge.case import ConflictCase
 from conflict.results.result import Result

@@ -8,7 +8,7 @@ from conflict.config.configuration import Configuration
 from conflict.config.run_file import load_run_file
 from conflict.explaining import row_changes
 from conflict.explaining.row_changes import RowLog, WantedChanges, read_logs
-from conflict.history.definitions_over_time import make_run
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.judge.case import ConflictCase
 from tests.corpora import DEMO, RECORDINGS
 

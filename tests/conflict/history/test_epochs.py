@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from conflict.errors import HistoryError, NotBuiltError
-from conflict.history.epoch_logs import read_epochs
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch, EpochReader
+from conflict.history.reading.epoch_logs import read_epochs
 from conflict.history.statement_places import StatementPlaces
 from conflict.history.timeline import Origin, ReturnedEpoch
 from ndb_formats.binlog_reader import Event

@@ -7,7 +7,7 @@ from conflict.history.roles import RoleChange, ShownChange, possible_changes, sh
 from conflict.history.timeline import EpochApply
 from conflict.rules.replication_table import Role
 from tests.conflict.histories import setups
-from tests.conflict.history.test_epochs_by_content import changes
+from tests.conflict.history.reading.test_epochs_by_content import changes
 
 PRIMARY, SECONDARY = Role.PRIMARY, Role.SECONDARY
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer, Span
 from conflict.errors import ConflictError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
-from conflict.history.reading import read_cluster
+from conflict.history.preparing.definitions_over_time import make_run
+from conflict.history.reading.readings import read_cluster
 from conflict.judge.case import ConflictCase, find_recordings
 from conflict.runs.pipeline import ENGINES
 from tests.conflict.cuts import CutRecording, Figures

@@ -5,13 +5,12 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.judge.case import ConflictCase, find_recordings
 from conflict.judge.judge import CaseStatus, judge_all
 from conflict.judge.judged_run import JudgedRun
-from conflict.runs.options import ResolveOptions
-from conflict.runs.pipeline import ENGINES
+from conflict.runs.pipeline import ENGINES, ResolveOptions
 from tests.corpora import RECORDINGS, SHARED
 
 # Rows judged earlier, epochs gone through again, open moments; and the same with transactions and reflected rows.

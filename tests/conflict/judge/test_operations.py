@@ -12,9 +12,9 @@ from conflict.engine.ledger.layout import SKIPPED, skipped_path
 from conflict.engine.ledger.resolution import ClusterResult
 from conflict.explaining.events import EventKind
 from conflict.explaining.explainer import Explainer
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.ingestion.logged_epochs import scan_epochs
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.judge.case import ConflictCase, find_recordings
 from conflict.judge.judge import CaseStatus, judge_recording
 from conflict.judge.judged_run import JudgedRun

@@ -8,8 +8,8 @@ import pyarrow.dataset as pads
 import pytest
 
 from conflict.engine.ledger.layout import OUTCOME_PLACE
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.judge.case import ConflictCase
 from conflict.rules.decision import stored_precision

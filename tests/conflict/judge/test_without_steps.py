@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.judge.case import ConflictCase, find_recordings
 from conflict.judge.judge import CaseStatus, judge_all, judge_recording
 from conflict.judge.judged_run import JudgedRun

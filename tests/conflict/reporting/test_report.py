@@ -14,8 +14,7 @@ import pytest
 
 from conflict.cli.refusals import ExitCode
 from conflict.errors import ConfigurationError
-from conflict.reporting.html.overview import overview
-from conflict.reporting.html.page import page_of
+from conflict.reporting.html.page import overview, page_of
 from conflict.reporting.joining import joined
 from conflict.reporting.reading import part_of
 from conflict.reporting.resolve_part import resolve_part

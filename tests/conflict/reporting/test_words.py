@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from conflict.reporting.cost import types_usable_with
-from conflict.reporting.html.document_text import document_text
 from conflict.reporting.html.glossary import words_explained
+from conflict.reporting.html.page import document_text
 from conflict.rules.functions import FUNCTIONS
 from conflict.telling.drawing import draw
 from conflict.telling.value import Chart, Form

@@ -11,8 +11,8 @@ from rich.console import Console
 import conflict
 from conflict.config.run_file import load_run_file
 from conflict.engine.ledger.summary import RoundFigures, RunSummary
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.judge.case import ConflictCase
 from conflict.results.run_document import RunDocument

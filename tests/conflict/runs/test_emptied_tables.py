@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from conflict.config.run_file import load_run_file
 from conflict.engine.ledger.layout import rows_folder
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.results.files import read_rows
 from conflict.rules.functions import FUNCTIONS

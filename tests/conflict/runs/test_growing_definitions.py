@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer, Span
 from conflict.engine.ledger.careful import CareKind
 from conflict.errors import ConfigurationError, HistoryError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.kept_outlines import earlier_outlines, known_or_made
 from conflict.history.grid.manifest import load_manifest
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.history.tasks import in_process
 from conflict.rules.replication_table import ReplicationRow

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from conflict.config.run_file import load_run_file
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
-from conflict.runs import settling
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.runs.pipeline import run_local, run_reference
-from conflict.runs.touched_rows import TouchedRows
-from tests.conflict.runs.test_moments import figures
+from conflict.runs.resolving import settling
+from conflict.runs.rows.touched_rows import TouchedRows
+from tests.conflict.runs.resolving.test_moments import figures
 from tests.conflict.world_binlogs import write_world
 from tests.conflict.worlds import Step, World, world
 

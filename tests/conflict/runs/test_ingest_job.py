@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from conflict.config.configuration import LoggingServer
 from conflict.errors import HistoryError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest, load_manifest
 from conflict.history.grid.schemas import batch_of
 from conflict.history.ingestion.plan import default_buckets
 from conflict.history.ingestion.segment_task import read_segment
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.tasks import Progress, in_process
 from conflict.runs.settled import finished_history
 from ndb_formats.errors import WrongKeyError

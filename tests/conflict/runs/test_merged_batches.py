@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from conflict.config.configuration import Configuration
 from conflict.errors import HistoryError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.epoch_files import EPOCHS
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
@@ -26,10 +25,11 @@ from conflict.history.grid.schemas import CHANGES, KEYLESS, KEYS, RowStep, batch
 from conflict.history.grid.stored_folder import folder_of
 from conflict.history.grid.whole_files import only_writer
 from conflict.history.ingestion import plan
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.tasks import in_process
 from conflict.runs import ingest_job
 from conflict.runs.ingest_job import ingest
-from conflict.runs.resolve_job import resolve_history
+from conflict.runs.resolving.resolve_job import resolve_history
 from conflict.runs.settled import finished_history
 from tests.conflict.changing_logs import SETTINGS, write_logs
 from tests.conflict.growing import DEMO, Recording, commits, ingested, results, rows_of

@@ -9,8 +9,8 @@ import pytest
 from conflict.cli.commands.resolve import code_of
 from conflict.cli.refusals import ExitCode
 from conflict.engine.ledger.layout import rows_folder
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.results.files import read_rows
 from conflict.results.run_document import RunDocument
 from conflict.rules.stops import StopError

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.results.run_document import RunDocument
 from conflict.runs.pipeline import run_local, run_reference

@@ -7,8 +7,8 @@ import pytest
 
 from conflict.engine.ledger.careful import CareKind
 from conflict.errors import HistoryError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import KeptAlone, Run
 from conflict.history.tasks import in_threads
 from conflict.judge.case import ConflictCase

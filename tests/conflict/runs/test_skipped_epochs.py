@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.runs.pipeline import ENGINES
 from tests.conflict.raw_events import BEGIN, COMMIT, SCHEMA, WRITE, Raw, insert, status, update
 from tests.conflict.world_binlogs import MAPS

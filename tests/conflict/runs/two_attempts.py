@@ -30,7 +30,7 @@ import attrs
 from conflict.history.grid.attempts import Stage, publish
 from conflict.history.grid.folder import Folder
 from conflict.history.tasks import Progress, in_process
-from conflict.runs.resolve_job import resolve_history
+from conflict.runs.resolving.resolve_job import resolve_history
 from conflict.spark.spark_runner import _outcome
 from tests.conflict.growing import DEMO, Recording, ingested
 

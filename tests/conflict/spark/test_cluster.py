@@ -27,7 +27,7 @@ from conflict.history.tasks import in_process
 from conflict.results.run_document import RunDocument
 from conflict.rules.counters import zero_counters
 from conflict.runs.ingest_job import ingest
-from conflict.runs.resolve_job import resolve_history
+from conflict.runs.resolving.resolve_job import resolve_history
 from conflict.runs.run_inputs import run_of
 from tests.conflict.growing import commits
 from tests.conflict.object_storage import BUCKET, s3_server

@@ -14,7 +14,7 @@ import pytest
 from conflict.config.arguments import no_progress
 from conflict.errors import ConfigurationError, WorkerError
 from conflict.history.tasks import Runner
-from conflict.runs.outline_job import outlines_by_tasks
+from conflict.runs.ingest_job import outlines_by_tasks
 from conflict.spark import spark_runner
 from ndb_formats.columnar.file_outline import outlines_of
 from tests.corpora import DEMO

@@ -8,7 +8,7 @@ import pytest
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import EventType
 from ndb_formats.events.table_map import decode_table_map
-from ndb_formats.text.event_lines import table_metadata_lines
+from ndb_formats.text.table_metadata_lines import table_metadata_lines
 from tests.ndb_formats.building import table_map_body
 from tests.ndb_formats.recordings import METADATA
 

@@ -168,7 +168,7 @@ def image_slices(offsets, base, batches, carries):
     Return where the images of rows start, and their bytes, -1 for none. Each of shape (2, rows), int64: before, after.
 
     Args:
-        offsets: See `ndb_formats.columnar.row_walk.Rows`. Shape (rows, 3), uint32.
+        offsets: See `ndb_formats.columnar.row_walk.WalkedRows`. Shape (rows, 3), uint32.
         base: What they count from.
         batches: Number of the shape of each row. Shape (rows,), int64.
         carries: Whether rows of each shape have a before image, and an after image. Shape (2, shapes), bool.

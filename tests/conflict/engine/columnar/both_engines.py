@@ -23,12 +23,12 @@ from conflict.engine.ledger.layout import (
 )
 from conflict.engine.ledger.resolution_ledger import KeyTexts, ReferenceLedger, write_open, write_resolution
 from conflict.engine.ledger.summary import RunSummary, with_open_schedule
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.epoch_files import read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.writer import write_history
 from conflict.history.model import History
-from conflict.history.reading import history_of, read_cluster
+from conflict.history.preparing.definitions_over_time import make_run
+from conflict.history.reading.readings import history_of, read_cluster
 from conflict.history.run import Run
 from conflict.history.tasks import Runner, in_process
 from conflict.judge.case import ConflictCase
@@ -36,8 +36,8 @@ from conflict.results.files import read_rows, read_rows_in_part
 from conflict.runs.ingest_job import ingest
 from conflict.runs.pipeline import run_local, run_reference
 from conflict.runs.reference_run import place_in_memory
-from conflict.runs.resolve_job import resolve_history
-from conflict.runs.task_inputs import LogPart
+from conflict.runs.resolving.resolve_job import resolve_history
+from conflict.runs.rows.task_inputs import LogPart
 
 
 def _contents(out: Folder, run: Run, summary: RunSummary) -> dict[str, Any]:

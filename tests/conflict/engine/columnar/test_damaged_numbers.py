@@ -15,7 +15,7 @@ from conflict.history.grid.manifest import Manifest, read_manifest, refuse_damag
 from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, KEYS, keys_part, part
 from conflict.history.run import Run
 from conflict.history.tasks import in_process
-from conflict.runs.resolve_job import resolve_history
+from conflict.runs.resolving.resolve_job import resolve_history
 from tests.conflict.growing import DEMO, Recording, ingested
 
 SCHEMAS = {"changes": CHANGES, "consequences": CONSEQUENCES, "keys": KEYS}

@@ -9,8 +9,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from conflict.engine.columnar.setups import changes_functions, compares_reflected
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.history.tasks import Runner, in_process
 from conflict.rules.functions import FUNCTIONS, Cell, FunctionSpec

@@ -16,7 +16,7 @@ from conflict.history.grid.writer import write_history
 from conflict.history.model import Cluster, History
 from conflict.history.tasks import in_process
 from conflict.history.timeline import RowChange, Transaction
-from conflict.runs.resolve_job import resolve_history
+from conflict.runs.resolving.resolve_job import resolve_history
 from tests.conflict.random_histories import SETTINGS, _Maker, configuration
 
 TRANSACTIONAL = SETTINGS.index([("judged", 1, "NDB$EPOCH_TRANS()")])

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from conflict.config.configuration import Span
 from conflict.config.run_file import load_run_file
 from conflict.engine.columnar.setups import compares_reflected
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.ingestion import segment_task
 from conflict.history.ingestion.segment_arrays import UnreadableError
 from conflict.history.model import History
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.tasks import in_process
 from conflict.judge.case import RecordingKind, find_recordings
 from conflict.rules.counters import REFLECTED_RECEIVED, TRANSACTION_ROW_REJECTS

@@ -6,7 +6,7 @@ import pytest
 
 from conflict.engine.columnar.applier_stops import Phase, StoppingOperation
 from conflict.engine.columnar.fixed_point import in_conflict
-from conflict.engine.columnar.unique_keys import find_duplicates, states_schema
+from conflict.engine.columnar.keys.unique_keys import find_duplicates, states_schema
 from conflict.rules.stops import ServerStop
 from ndb_formats.schema.create_table import parse_schema
 

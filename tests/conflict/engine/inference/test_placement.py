@@ -21,7 +21,7 @@ from conflict.engine.ledger.summary import with_open_schedule
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.history.epochs import AppliedEpoch
 from conflict.history.model import Cluster, History
-from conflict.history.network import direct_traces
+from conflict.history.reading.network import direct_traces
 from conflict.history.run import Run
 from conflict.history.scheduling.placing import interleave
 from conflict.history.scheduling.schedule import place_applies

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conflict.history.reading import history_of, read_cluster, usable_epochs
+from conflict.history.reading.readings import history_of, read_cluster, usable_epochs
 from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_steps
 from conflict.history.shown_effects import recorded_effects

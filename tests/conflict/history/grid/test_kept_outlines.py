@@ -12,12 +12,12 @@ import pytest
 import conflict
 from conflict.documents import read
 from conflict.errors import HistoryError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.documents import to_json
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.kept_outlines import KeptOutline, known_or_made, outlines_to_keep
 from conflict.history.grid.manifest import read_manifest
 from conflict.history.ingestion.plan import plan_ingest
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.history.tasks import in_process
 from conflict.runs.ingest_job import ingest

@@ -14,7 +14,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conflict.errors import ConflictError
-from conflict.history.epoch_logs import read_epochs
 from conflict.history.epochs import EpochReader
 from conflict.history.grid.epoch_files import epochs_table, read_epoch_sizes, read_summaries
 from conflict.history.grid.folder import Folder
@@ -24,6 +23,7 @@ from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in
 from conflict.history.ingestion.segment_columns import read_columns
 from conflict.history.ingestion.segment_task import SegmentTask, read_segment
 from conflict.history.ingestion.segments import Segment, load_record, plan_segments
+from conflict.history.reading.epoch_logs import read_epochs
 from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.summaries import summarize
 from conflict.history.statement_places import StatementPlaces

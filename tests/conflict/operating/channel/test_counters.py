@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from conflict.config.configuration import ClusterConfiguration, LoggingServer, Span
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.restarts import restarts_before, stretches_of
 from conflict.judge.case import ConflictCase, find_recordings
 from conflict.judge.judge import CaseStatus, judge_recording

@@ -10,9 +10,9 @@ import pytest
 
 import conflict
 from conflict.explaining.explainer import Explainer
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
 from conflict.history.ingestion.epoch_table import scan_epoch_table
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.timeline import EpochApply
 from conflict.judge.case import ConflictCase
 from conflict.results.cutovers import REPEATED, moves_of, repeated_path

@@ -1,6 +1,6 @@
 """Which figures of a comparison depend on decisions that the binlogs leave open."""
 
-from conflict.whatif.comparing.figures import open_figures
+from conflict.whatif.comparing.caveats import open_figures
 
 
 def test_a_function_that_judges_transactions() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 import conflict
 from conflict.errors import ConfigurationError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.judge.case import ConflictCase, find_recordings
 from conflict.rules.counters import COUNTERS
 from conflict.runs.pipeline import run_local

@@ -25,9 +25,9 @@ from conflict.history.run import Run
 from conflict.history.tasks import in_process
 from conflict.history.timeline import EpochApply
 from conflict.rules.replication_table import Role
-from conflict.runs.resolve_job import run_of_part
-from conflict.runs.resolve_stages import ResolveJob
-from conflict.runs.task_inputs import LogPart, TaskInputs
+from conflict.runs.resolving.resolve_job import run_of_part
+from conflict.runs.resolving.resolve_stages import ResolveJob
+from conflict.runs.rows.task_inputs import LogPart, TaskInputs
 from conflict.whatif.comparing.bucket_figures import written_in
 from conflict.whatif.comparing.known_part import (
     DecidedBucket,

@@ -20,8 +20,8 @@ from conflict.history.timeline import Transaction
 from conflict.judge.case import ConflictCase
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.replication_table import ReplicationRow
-from conflict.runs.resolve_job import settle_history
-from conflict.runs.task_inputs import LogPart
+from conflict.runs.resolving.resolve_job import settle_history
+from conflict.runs.rows.task_inputs import LogPart
 from conflict.whatif.comparing.compare_job import compare_settled
 from conflict.whatif.comparing.figures import Figures
 from conflict.whatif.comparing.pairs import Pair, parse_policies

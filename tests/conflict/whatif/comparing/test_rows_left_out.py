@@ -8,8 +8,8 @@ import pytest
 from conflict.config.configuration import Span
 from conflict.config.run_file import GivenSchedule, RunFile
 from conflict.errors import ConfigurationError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.grid.folder import Folder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.judge.case import ConflictCase
 from conflict.runs.pipeline import ENGINES
 from conflict.whatif.comparing.comparison import Comparison, ComparisonWanted, compare_run

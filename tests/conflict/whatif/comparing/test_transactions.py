@@ -7,7 +7,7 @@ import pytest
 
 import conflict
 from conflict.engine.kernels.arrays import BucketRows, Presence
-from conflict.whatif.comparing.bucket_figures import Rejected, Transactions, partly_rejected
+from conflict.whatif.comparing.rejected_transactions import Rejected, Transactions, partly_rejected
 from ndb_formats.events.rows_event import Operation
 from tests.corpora import DEMO
 

@@ -16,8 +16,7 @@ from conflict.config.run_file import load_run_file
 from conflict.errors import ConfigurationError
 from conflict.results.result import Result, read_result
 from conflict.rules.decision import Cause
-from conflict.runs.options import ResolveOptions
-from conflict.runs.pipeline import resolve
+from conflict.runs.pipeline import ResolveOptions, resolve
 from conflict.whatif.simulating.binlogs import bytes_by_type, write_binlogs
 from conflict.whatif.simulating.configuration import ApplierSettings, Latency, Link, Model, ModelTable, Site
 from conflict.whatif.simulating.figures import counters_of, decisions_in_order, final_rows

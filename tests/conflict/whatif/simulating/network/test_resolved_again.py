@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from conflict.config.arguments import DeploymentPolicy
 from conflict.config.run_file import load_run_file
 from conflict.results.result import Result, read_result
-from conflict.runs.options import ResolveOptions
-from conflict.runs.pipeline import resolve
+from conflict.runs.pipeline import ResolveOptions, resolve
 from conflict.whatif.simulating.figures import counters_of, decisions_in_order, final_rows
 from conflict.whatif.simulating.run import Simulated, simulate
 from conflict.whatif.simulating.run_folder import RUN_FILE, run_folder, write_run

@@ -1,0 +1,3 @@
+"""
+Keys that tie rows of any two buckets together, and keys that are spelled in several ways.
+"""
