@@ -98,6 +98,7 @@ bench: $(PEERS)          ## Measure decoding, ingest and resolving beside their 
 	$(BIN)/python -m benchmarks.scaling --repeat 3 --out build/bench/scaling.json
 	$(BIN)/python -m benchmarks.compare --out build/bench/compare.json
 	$(BIN)/python -m benchmarks.first_minute --out build/bench/first_minute.json
+	$(BIN)/python -m benchmarks.uses --out build/bench/uses.json
 	$(MAKE) bench-formats
 	$(BIN)/python -m benchmarks.beside build/bench
 
