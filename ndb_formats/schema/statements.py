@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 
 import attrs
 
@@ -72,18 +71,13 @@ def split_script(text: str, session: Session | None = None) -> Iterator[ScriptSt
             delimiter, position = changed[1], _start(text, changed.end())
             continue
         end = _end_of_piece(text, position, delimiter, session)
-        if delimiter == ";" and _creates_program(_head(text[position:end], session)):
+        if delimiter == ";" and _creates_program(words_of(text[position:end], session, _HEAD)):
             end = _end_of_program(text, position, end, session)
         statement = ScriptStatement(text[position:end].strip(), session)
         if statement.text:
             yield statement
             session = _after(session, statement)
         position = _start(text, end + len(delimiter))
-
-
-def _head(text: str, session: Session) -> Words:
-    """Return the first words of a statement."""
-    return Words([(token.text, token.kind) for token in islice(lex(text, session), _HEAD)])
 
 
 def _start(text: str, position: int) -> int:

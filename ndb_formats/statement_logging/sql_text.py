@@ -42,15 +42,6 @@ def split_statements(sql: str) -> list[SqlStatement]:
     return [SqlStatement(each.text, tuple(each.words().words)) for each in split_script(sql)]
 
 
-def name_parts(words: Words, database: str) -> tuple[str, str]:
-    """Step over a name of a table or routine and return its database and name; `database` is the default one."""
-    name = words.step()
-    if words.kind is WordKind.DOT:
-        words.step()
-        return name, words.step()
-    return database, name
-
-
 _ONE_WORD = frozenset({"ELSE", "LOOP", "REPEAT", "THEN", "DO"})
 _OPENING = frozenset({"IF", "CASE", "WHILE", "LOOP", "REPEAT"})
 _CONDITIONS = frozenset({"IF", "ELSEIF", "WHEN", "WHILE", "CASE", "UNTIL"})
