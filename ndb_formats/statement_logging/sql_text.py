@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import attrs
 
 from ndb_formats.schema.lexer import WordKind, Words
-from ndb_formats.schema.statements import split_script
+from ndb_formats.schema.scripts import split_script
 
 
 @attrs.frozen
