@@ -305,7 +305,7 @@ def _facts(info: dict[str, Any]) -> os.stat_result:
 
 
 def scratch_folder() -> str:
-    """Return a new folder that goes with the process."""
+    """Return a new folder that only this user may enter, and that goes with the process."""
     folder = tempfile.mkdtemp(prefix="ndb-conflict-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

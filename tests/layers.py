@@ -82,6 +82,20 @@ def upward_imports(package: str) -> Iterator[str]:
                 yield f"{path.relative_to(ROOT)} imports {name}"
 
 
+def both_ways(package: str) -> set[frozenset[str]]:
+    """Return the folders of a package that import from each other, but for the package itself; by their paths in it."""
+    root = ROOT / package
+    arrows: set[tuple[str, str]] = set()
+    for path in modules(package):
+        here = path.parent.relative_to(root).as_posix()
+        for name in imported(path):
+            if name.startswith(f"{package}."):
+                place = ROOT / name.replace(".", "/")
+                there = (place if place.is_dir() else place.parent).relative_to(root).as_posix()
+                arrows.add((here, there))
+    return {frozenset(pair) for pair in arrows if pair[0] != pair[1] and pair[::-1] in arrows and "." not in pair}
+
+
 def circles(package: str) -> set[frozenset[str]]:
     """Return the modules of a package that import each other, directly or through others, circle by circle."""
     named = {".".join(path.relative_to(ROOT).with_suffix("").parts): imported(path) for path in modules(package)}

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, count, islice
 from pathlib import Path
 
-from conflict.config.additions import Additions, refuse_other_primary
+from conflict.config.additions import Additions, refuse_other_primary, refuse_unknown_primary
 from conflict.config.replication_rows import load_replication_rows
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.config.server_settings import load_epoch_times, load_server_variables
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import typed_function
-from ndb_formats.errors import did_you_mean
 
 _LIKE = str.maketrans({"%": "\\%", "_": "\\_", "*": "%", "?": "_"})
 
@@ -41,10 +40,7 @@ def draft_check(additions: Additions, variables: Mapping[str, Path], config_ini:
     if len(names) > 2:
         message = f"{len(names)} clusters ({', '.join(names)}) need a run file, which says who replicates from whom"
         raise ConfigurationError(message)
-    if additions.primary is not None and additions.primary not in names:
-        meant = did_you_mean(additions.primary, names)
-        message = f"--primary {additions.primary} is no cluster{meant}; they are {' and '.join(names)}"
-        raise ConfigurationError(message)
+    refuse_unknown_primary(additions.primary, names)
     for file in config_ini.values():
         load_epoch_times(file)  # for a message that names it alone, not a run file that nobody wrote
     lines = [f"schema = {_path(additions.schema)}"]

@@ -77,13 +77,13 @@ def _compilation_is_shown(show: Callable[[int], None]) -> Iterator[None]:
             class Counting(Listener):
                 begun = open = 0
 
-                def on_start(self, event: Event) -> None:  # noqa: ARG002
+                def on_start(self, event: Event) -> None:  # noqa: ARG002  # numba's signature
                     if self.open == 0:
                         show(self.begun)
                         self.begun += 1
                     self.open += 1
 
-                def on_end(self, event: Event) -> None:  # noqa: ARG002
+                def on_end(self, event: Event) -> None:  # noqa: ARG002  # numba's signature
                     self.open -= 1
 
             listening.enter_context(install_listener("numba:compile", Counting()))

@@ -16,6 +16,7 @@ from conflict.config.text_file import place_of
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import ConflictFunction, parse_conflict_function
 from conflict.telling.shown_text import listed
+from ndb_formats.errors import did_you_mean
 
 
 @attrs.frozen
@@ -109,6 +110,18 @@ class ShownFunctions:
             f"{'; '.join(f'{others} on {table}' for table, others in named.items())}. Counters and causes are those "
             "of the functions that were chosen; give those that were in force (--conflict-fn)"
         )
+
+
+def refuse_unknown_primary(primary: str | None, names: Sequence[str]) -> None:
+    """
+    Refuse a primary that is none of the clusters.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    if primary is not None and primary not in names:
+        message = f"--primary {primary} is no cluster{did_you_mean(primary, names)}; they are {' and '.join(names)}"
+        raise ConfigurationError(message)
 
 
 def refuse_other_primary(primary: str | None, server_ids: Mapping[str, int], rows: Path) -> None:

@@ -4,7 +4,7 @@ What a user writes of a run: its clusters, their binlogs and tables, and the row
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -321,27 +321,22 @@ class Configuration:
 
     def with_inexact_keys(self) -> Configuration:
         """Return the run with all columns allowed in keys, also those of tables that the binlogs create."""
-        clusters = tuple(
-            cluster if cluster.schema is None else attrs.evolve(cluster, schema=with_inexact_keys(cluster.schema))
-            for cluster in self.clusters
-        )
-        return attrs.evolve(self, clusters=clusters, schema=with_inexact_keys(self.schema))
+        return self._with_schemas(with_inexact_keys)
 
     def named_as(self, known: Collection[tuple[str, str]]) -> Configuration:
         """Return the run with tables named as logs have them; see `conflict.config.schema_file.named_as`."""
-        clusters = tuple(
-            cluster if cluster.schema is None else attrs.evolve(cluster, schema=named_as(cluster.schema, known))
-            for cluster in self.clusters
-        )
-        return attrs.evolve(self, clusters=clusters, schema=named_as(self.schema, known))
+        return self._with_schemas(lambda schema: named_as(schema, known))
 
     def in_databases(self, known: Collection[tuple[str, str]]) -> Configuration:
         """Return the run with databases for tables that name none; see `conflict.config.schema_file.in_databases`."""
+        return self._with_schemas(lambda schema: in_databases(schema, known))
+
+    def _with_schemas(self, changed: Callable[[Schema], Schema]) -> Configuration:
         clusters = tuple(
-            cluster if cluster.schema is None else attrs.evolve(cluster, schema=in_databases(cluster.schema, known))
+            cluster if cluster.schema is None else attrs.evolve(cluster, schema=changed(cluster.schema))
             for cluster in self.clusters
         )
-        return attrs.evolve(self, clusters=clusters, schema=in_databases(self.schema, known))
+        return attrs.evolve(self, clusters=clusters, schema=changed(self.schema))
 
 
 def _names(schema: Schema) -> set[tuple[str, str]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import attrs
 
-from conflict.config.additions import Additions, ShownFunctions, refuse_other_primary
+from conflict.config.additions import Additions, ShownFunctions, refuse_other_primary, refuse_unknown_primary
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.discovery.clusters import FoundCluster, clusters_of
@@ -21,7 +21,6 @@ from conflict.discovery.logs import FoundLog, find_logs
 from conflict.errors import ConfigurationError
 from conflict.history.preparing.definitions_over_time import make_run
 from conflict.rules.functions import typed_function
-from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.tables import Schema
 
 # Finds what the binlogs of a run show, whose tables have no functions; None if they show nothing.
@@ -61,10 +60,7 @@ def draft_run(given: Sequence[Path], additions: Additions, path: Path, find: Fin
     """
     logs = _two_clusters(find_logs(given))
     names = [log.name for log in logs]
-    if additions.primary is not None and additions.primary not in names:
-        meant = did_you_mean(additions.primary, names)
-        message = f"--primary {additions.primary} is no cluster{meant}; they are {' and '.join(names)}"
-        raise ConfigurationError(message)
+    refuse_unknown_primary(additions.primary, names)
     functions = {pattern: typed_function(text) for pattern, text in additions.functions.items()}
     if any(function.spec.refreshes for function in functions.values()) and additions.primary is None:
         epoch = next(str(function) for function in functions.values() if function.spec.refreshes)

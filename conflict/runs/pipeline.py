@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import attrs
 
@@ -63,10 +63,6 @@ class ResolveOptions(ResultOptions):
 
 
 DEFAULTS = ResolveOptions()
-
-
-if TYPE_CHECKING:
-    from conflict.config.configuration import Configuration
 
 
 Found = TypeVar("Found")
@@ -272,80 +268,55 @@ def refuse_python_rules(by_cluster: Mapping[str, Mapping[str, TableSetup]]) -> N
                 raise ConfigurationError(message)
 
 
-def run_spark(
-    run: Run,
-    out: Folder,
-    progress: StageProgress = no_progress,
-    options: ResolveOptions = DEFAULTS,
-) -> RunDocument:
-    """Resolve with the columnar engine on Spark, and write the result; what the kernels cannot, as `run_reference`."""
-    return _run_columnar(
-        lambda: spark_workers(out, progress, options), out.below("history"), run, out, progress, options
-    )
-
-
-def run_local(
-    run: Run,
-    out: Folder,
-    progress: StageProgress = no_progress,
-    options: ResolveOptions = DEFAULTS,
+def run_by(
+    engine: str, run: Run, out: Folder, progress: StageProgress = no_progress, options: ResolveOptions = DEFAULTS
 ) -> RunDocument:
     """
-    Resolve with the columnar engine in this process, without Spark or Java, and write the result.
+    Resolve with one engine, and write the result.
 
-    A History that nobody wants to keep stays in memory as far as it fits (see `conflict.history.grid.memory_folder`).
-    What the kernels cannot resolve is resolved as by `run_reference`.
-    """
-    scratch = MemoryFolder.at(out.below("history").place()[1])
-    return _run_columnar(lambda: in_threads, scratch, run, out, progress, options)
-
-
-def run_reference(
-    run: Run,
-    out: Folder,
-    progress: StageProgress = no_progress,
-    options: ResolveOptions = DEFAULTS,
-) -> RunDocument:
-    """
-    Resolve with the reference engine, in this process, and write the result.
+    Args:
+        engine: ``reference``; or the columnar engine: ``spark``, or ``local`` in this process, without Spark or Java.
+            There a History that nobody wants to keep stays in memory as far as it fits (see
+            `conflict.history.grid.memory_folder`). What the kernels cannot resolve the reference engine resolves.
+        run: The run.
+        out: Where the result goes.
+        progress: Called with the name of the stage, what is done, and what there is to do.
+        options: What is wanted of the result.
 
     Raises:
-        ConfigurationError: A History is given or wanted; this engine reads the binlogs itself.
+        ConfigurationError: The reference engine is given a History, or is to keep one: it reads the binlogs itself.
     """
+    wanted = SettleOptions(out=out, result=options, progress=progress)
+    if engine == "reference":
+        _refuse_history(options)
+        return _written(settled(run, in_threads, wanted))
+    refuse_python_rules(run.setups.at_end)
+    refuse_inexact_keys(run.data_schema.tables)
+    scratch = out.below("history")
+    if engine == "local":
+        scratch = MemoryFolder.at(scratch.place()[1])
+    by_spark = engine == "spark" and needs_reference(run) is None
+    wanted = attrs.evolve(
+        wanted,
+        history=options.history or options.keep_history or scratch,
+        is_finished=options.history is not None,
+        with_holes=run.span.cuts and options.keep_history is None,
+        by_reference=EVERY_KIND,
+    )
+    runner = spark_workers(out, progress, options) if by_spark else in_threads
+    try:
+        return _written(settled(run, runner, wanted))
+    finally:
+        scratch.delete()
+
+
+def _refuse_history(options: ResolveOptions) -> None:
     if options.history is not None:
         message = "the reference engine reads the binlogs itself; leave --history out, or use another engine"
         raise ConfigurationError(message)
     if options.keep_history is not None:
         message = "the reference engine makes no History; leave --keep-history out, or use another engine"
         raise ConfigurationError(message)
-    return _written(settled(run, in_threads, SettleOptions(out=out, result=options, progress=progress)))
-
-
-def _run_columnar(
-    workers: Callable[[], Runner],
-    scratch: Folder,
-    run: Run,
-    out: Folder,
-    progress: StageProgress,
-    options: ResolveOptions,
-) -> RunDocument:
-    """Resolve with the columnar engine; `scratch`: where a History goes that nobody wants to keep."""
-    refuse_python_rules(run.setups.at_end)
-    refuse_inexact_keys(run.data_schema.tables)
-    runner = workers() if needs_reference(run) is None else in_threads
-    wanted = SettleOptions(
-        out=out,
-        history=options.history or options.keep_history or scratch,
-        is_finished=options.history is not None,
-        with_holes=run.span.cuts and options.keep_history is None,
-        result=options,
-        by_reference=EVERY_KIND,
-        progress=progress,
-    )
-    try:
-        return _written(settled(run, runner, wanted))
-    finally:
-        scratch.delete()
 
 
 def _written(found: Settled | CareKind) -> RunDocument:
@@ -355,4 +326,6 @@ def _written(found: Settled | CareKind) -> RunDocument:
     return found.resolved
 
 
-ENGINES: dict[str, Callable[..., RunDocument]] = {"reference": run_reference, "local": run_local, "spark": run_spark}
+ENGINES: dict[str, Callable[..., RunDocument]] = {
+    name: partial(run_by, name) for name in ("reference", "local", "spark")
+}

@@ -4,9 +4,7 @@ The Spark session: where it runs, and whether its tasks see the same storage as 
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -18,6 +16,7 @@ from conflict.errors import ConfigurationError
 from conflict.history.grid.attempts import Seen
 from conflict.history.grid.folder import Folder
 from conflict.spark.spark_runner import context_of, runs_here, spark_runner
+from ndb_formats.stored import scratch_folder
 
 _NAME = "ndb-conflict"
 _ATTEMPTS = 4  # of a task whose worker dies, as Spark has it on a cluster
@@ -69,7 +68,7 @@ def _start_here(cores: str) -> SparkSession:
         # The JVM only hands out tasks here: code that is compiled soon serves better than code that is compiled well.
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.python.unix.domain.socket.enabled", "true")
-        .config("spark.python.unix.domain.socket.dir", _private_folder())
+        .config("spark.python.unix.domain.socket.dir", scratch_folder())
         # Workers keep the memory that a task frees for the next task (see mallopt(3)). By default every large array is
         # fresh memory, which the system clears page by page: a tenth of the time of a task.
         .config("spark.executorEnv.MALLOC_MMAP_MAX_", "0")
@@ -77,13 +76,6 @@ def _start_here(cores: str) -> SparkSession:
         .config("spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL", "system")
         .getOrCreate()
     )
-
-
-def _private_folder() -> str:
-    """Return a new folder that only this user may enter, and that goes with this process."""
-    folder = tempfile.mkdtemp(prefix="ndb-conflict-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 @contextmanager

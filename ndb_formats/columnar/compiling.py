@@ -107,7 +107,7 @@ def _is_at_work() -> bool:
 
 def _wait_for(kernel: Any) -> None:
     """Wait until a kernel is kept, or nobody compiles it; to whoever shows what is compiled, this is compiling."""
-    from numba.core.event import trigger_event  # noqa: PLC0415
+    from numba.core.event import trigger_event  # noqa: PLC0415  # loads numba
 
     with trigger_event("numba:compile"):
         while not kernel.is_kept():

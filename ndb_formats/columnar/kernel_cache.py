@@ -41,7 +41,7 @@ class KernelCache:
     def save_overload(self, signature: Any, made: Any) -> None:
         """Keep what was compiled for a signature."""
         if not made.library.has_dynamic_globals:
-            self._files.write(_key(signature, made.codegen), _numba("core.serialize").dumps(made._reduce()))  # noqa: SLF001
+            self._files.write(_key(signature, made.codegen), _numba("core.serialize").dumps(made._reduce()))  # noqa: SLF001  # as above
 
     def enable(self) -> None:
         """Do nothing; it is never disabled."""

@@ -7,12 +7,11 @@ Whoever reads the log as rows does not see what such a statement changes.
 from __future__ import annotations
 
 import re
-from itertools import islice
 
 from ndb_formats.errors import FormatError, SchemaError
 from ndb_formats.events.query_event import QueryEvent, session_of, takes_effect
 from ndb_formats.schema.definitions import Definitions
-from ndb_formats.schema.lexer import WordKind, Words, lex, words_of
+from ndb_formats.schema.lexer import WordKind, Words, words_of
 from ndb_formats.schema.session import Session
 from ndb_formats.schema.statements import Statement, defines_tables
 from ndb_formats.schema.table_body import take_name
@@ -106,9 +105,9 @@ def changed_tables(text: str, database: str, session: Session) -> frozenset[str]
         not say: a CALL, or a SELECT of a function.
     """
     try:
-        words = _words(text, session, _HEAD)
+        words = words_of(text, session, _HEAD)
         if words.upper in _NAMING_LATER:
-            words = _words(text, session, None)
+            words = words_of(text, session)
         return frozenset(full_name(*each) for each in _targets(words, database))
     except SchemaError:
         return frozenset()
@@ -116,11 +115,6 @@ def changed_tables(text: str, database: str, session: Session) -> frozenset[str]
 
 _HEAD = 64  # words that name the table of an INSERT or LOAD DATA; any number of values can follow
 _NAMING_LATER = frozenset({"UPDATE", "DELETE", "WITH"})
-
-
-def _words(text: str, session: Session, most: int | None) -> Words:
-    """Return the first words of a statement, or all of them."""
-    return Words([(token.text, token.kind) for token in islice(lex(text, session), most)])
 
 
 def _targets(words: Words, database: str) -> list[_Name]:

@@ -2,7 +2,7 @@
 The images with which a change of a row is logged, under any setting.
 
 NDB tables follow their binlog type and other tables ``binlog_row_image``; neither is affected by the setting of the
-other, and `Images.ignores` names that setting.
+other.
 """
 
 from __future__ import annotations
@@ -64,26 +64,6 @@ class LoggedImages:
     after: RowImage | None
 
 
-@attrs.frozen
-class Images:
-    """
-    The events of one change of one row.
-
-    Attributes:
-        events: The events in order: none if it is not logged, two if it changes the primary key under NDB.
-        ruled_by: The setting that applies, ``binlog_type`` or ``binlog_row_image``.
-        ignores: The setting that has no effect on this table, and why.
-    """
-
-    events: tuple[LoggedImages, ...]
-    ruled_by: str
-    ignores: str
-
-
-_BY_TYPE = ("binlog_type", "binlog_row_image has no effect on NDB tables")
-_BY_ROW_IMAGE = ("binlog_row_image", "binlog_type and the ndb_log options have no effect on tables of other engines")
-
-
 def images(
     table: Table,
     layout: RowLayout,
@@ -91,9 +71,9 @@ def images(
     after: Row | None,
     written: Collection[int],
     logging: Logging,
-) -> Images:
+) -> tuple[LoggedImages, ...]:
     """
-    Return the images that a change is logged with.
+    Return the events of a change of a row, in order: none if it is not logged, two if it changes the key under NDB.
 
     Args:
         table: The table.
@@ -111,14 +91,13 @@ def images(
         message = "a change needs the row before it or the row after it"
         raise SchemaError(message, table=table.full_name)
     if is_ndb(table):
-        columns, rule = _ndb_events(table, *rows, written, logging.update_format), _BY_TYPE
+        columns = _ndb_events(table, *rows, written, logging.update_format)
     else:
-        columns, rule = _other_events(table, *rows, written, logging.row_image), _BY_ROW_IMAGE
-    events = tuple(
+        columns = _other_events(table, *rows, written, logging.row_image)
+    return tuple(
         LoggedImages(event.operation, image_of(layout, rows[0], event.before), image_of(layout, rows[1], event.after))
         for event in columns
     )
-    return Images(events, *rule)
 
 
 def marked_columns(table: Table, operation: Operation, written: Collection[int]) -> frozenset[int]:

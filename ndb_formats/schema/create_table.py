@@ -15,8 +15,9 @@ from ndb_formats.constants import DEFAULT_CHARSET
 from ndb_formats.errors import SchemaError
 from ndb_formats.schema.definitions import Definitions
 from ndb_formats.schema.lexer import Words
+from ndb_formats.schema.scripts import split_script
 from ndb_formats.schema.session import ServerVersion, Session
-from ndb_formats.schema.statements import Statement, TableStep, defines_tables, split_script
+from ndb_formats.schema.statements import Statement, TableStep, defines_tables
 from ndb_formats.schema.table_body import take_name
 from ndb_formats.schema.table_keys import is_key_item, take_index
 from ndb_formats.schema.tables import ForeignKey, Schema, Table

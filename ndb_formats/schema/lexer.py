@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from enum import Enum, auto
+from itertools import islice
 
 import attrs
 
@@ -291,11 +292,11 @@ class Words:
         yield Words(self.words[start:])
 
 
-def words_of(text: str, session: Session) -> Words:
+def words_of(text: str, session: Session, most: int | None = None) -> Words:
     """
-    Return the words of one statement.
+    Return the words of one statement: all, or `most` of them.
 
     Raises:
         SchemaError: A quote or comment has no end.
     """
-    return Words([(token.text, token.kind) for token in lex(text, session)])
+    return Words([(token.text, token.kind) for token in islice(lex(text, session), most)])

@@ -112,7 +112,7 @@ _SEQUENCE = (
 
 
 def take_name(words: Words, database: str) -> tuple[str, str]:
-    """Read the name of a table and return its database, `database` if it names none, and its name."""
+    """Read the name of a table or routine; return its database, `database` if it names none, and its name."""
     name = words.step()
     if words.kind is WordKind.DOT:
         words.step()

@@ -13,13 +13,14 @@ import attrs
 
 from ndb_formats.errors import SchemaError
 from ndb_formats.schema.lexer import WordKind, Words
+from ndb_formats.schema.table_body import take_name
 from ndb_formats.statement_logging.references import (
     LOGGED_VARIABLES,
     UNSAFE_FUNCTIONS,
     called_functions,
     unsafe_variables,
 )
-from ndb_formats.statement_logging.sql_text import BodyStatement, SqlStatement, body_statements, name_parts
+from ndb_formats.statement_logging.sql_text import BodyStatement, SqlStatement, body_statements
 
 Name = tuple[str, str]
 _CHARACTERISTICS = frozenset(
@@ -195,12 +196,12 @@ class Catalog:
         kind = words.step().upper()
         words.accept("IF", "NOT", "EXISTS")
         if kind == "TABLE":
-            name = name_parts(words, database)
+            name = take_name(words, database)
             tables = self.temporary if temporary else self.tables
             if name not in tables:
                 tables[name] = self._table(words, database, engines[1] if temporary else engines[0])
         elif kind == "VIEW":
-            name = name_parts(words, database)
+            name = take_name(words, database)
             while words.upper not in ("AS", ""):
                 words.step()
             words.step()
@@ -208,7 +209,7 @@ class Catalog:
         elif kind == "TRIGGER":
             self._create_trigger(words, database)
         elif kind in ("PROCEDURE", "FUNCTION"):
-            owner, routine = name_parts(words, database)
+            owner, routine = take_name(words, database)
             words.group()
             routines = self.procedures if kind == "PROCEDURE" else self.functions
             routines[owner, routine.lower()] = Routine(owner, tuple(body_statements(_body(words))))
@@ -216,7 +217,7 @@ class Catalog:
             while words.upper != "ON":
                 words.step()
             words.step()
-            self._evolve_unique(name_parts(words, database), 1)
+            self._evolve_unique(take_name(words, database), 1)
 
     def _evolve_unique(self, name: Name, more: int) -> None:
         if name in self.tables:
@@ -224,11 +225,11 @@ class Catalog:
             self.tables[name] = attrs.evolve(table, unique_keys=max(0, table.unique_keys + more))
 
     def _create_trigger(self, words: Words, database: str) -> None:
-        name = name_parts(words, database)
+        name = take_name(words, database)
         words.step()  # BEFORE or AFTER
         event = words.step().upper()
         words.step()  # ON
-        table = name_parts(words, name[0])
+        table = take_name(words, name[0])
         words.accept("FOR", "EACH", "ROW")
         if words.accept("FOLLOWS") or words.accept("PRECEDES"):
             words.step()
@@ -237,10 +238,10 @@ class Catalog:
 
     def _table(self, words: Words, database: str, engine: str) -> TableFacts:
         if words.accept("LIKE"):
-            return self.tables.get(name_parts(words, database), TableFacts(engine))
+            return self.tables.get(take_name(words, database), TableFacts(engine))
         columns = words.group() if words.kind is WordKind.L_PAREN else Words([])
         if columns.accept("LIKE"):
-            return self.tables.get(name_parts(columns, database), TableFacts(engine))
+            return self.tables.get(take_name(columns, database), TableFacts(engine))
         return _table_facts(columns, database, _option(words, "ENGINE") or engine)
 
     def _drop(self, words: Words, database: str) -> None:
@@ -249,11 +250,11 @@ class Catalog:
         words.accept("IF", "EXISTS")
         if kind in ("TABLE", "TABLES"):
             for part in words.rest().items():
-                name = name_parts(part, database)
+                name = take_name(part, database)
                 if self.temporary.pop(name, None) is None and not temporary:
                     self.tables.pop(name, None)
             return
-        owner, other = name_parts(words, database)
+        owner, other = take_name(words, database)
         if kind == "VIEW":
             self.views.pop((owner, other), None)
         elif kind == "TRIGGER":
@@ -264,7 +265,7 @@ class Catalog:
             self.functions.pop((owner, other.lower()), None)
 
     def _alter(self, words: Words, database: str) -> None:
-        name = name_parts(words, database)
+        name = take_name(words, database)
         tables = self.temporary if name in self.temporary else self.tables
         table = tables.get(name)
         if table is None:
@@ -281,11 +282,11 @@ class Catalog:
 
     def _rename(self, words: Words, database: str) -> None:
         for part in words.rest().items():
-            old = name_parts(part, database)
+            old = take_name(part, database)
             part.step()  # TO
             table = self.tables.pop(old, None)
             if table is not None:
-                self.tables[name_parts(part, database)] = table
+                self.tables[take_name(part, database)] = table
 
 
 def _body(words: Words) -> Words:
@@ -368,7 +369,7 @@ def _first_key_column(item: Words) -> str | None:
 def _foreign_key(item: Words, database: str) -> CatalogKey:
     while not item.accept("REFERENCES"):
         item.step()
-    key = CatalogKey(name_parts(item, database))
+    key = CatalogKey(take_name(item, database))
     while item.kind is not None:
         if item.accept("ON", "DELETE"):
             key = attrs.evolve(key, on_delete=_action(item))

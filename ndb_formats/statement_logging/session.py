@@ -6,6 +6,7 @@ import attrs
 
 from ndb_formats.errors import SchemaError
 from ndb_formats.schema.lexer import WordKind, Words
+from ndb_formats.schema.table_body import take_name
 from ndb_formats.statement_logging.catalog import Catalog, Routine, is_unsafe_default
 from ndb_formats.statement_logging.decision import (
     BinlogFormat,
@@ -20,7 +21,7 @@ from ndb_formats.statement_logging.messages import Level, LoggingMessage, Server
 from ndb_formats.statement_logging.properties import Situation, change_properties
 from ndb_formats.statement_logging.questions import Questions
 from ndb_formats.statement_logging.settings import Settings, StorageEngine
-from ndb_formats.statement_logging.sql_text import SqlStatement, name_parts, split_statements
+from ndb_formats.statement_logging.sql_text import SqlStatement, split_statements
 from ndb_formats.statement_logging.statement_facts import statement_facts
 from ndb_formats.statement_logging.statement_kinds import Action, StatementFacts
 from ndb_formats.statement_logging.table_use import Use, use_of
@@ -211,7 +212,7 @@ class LoggingSession:
 
     def _call(self, words: Words, questions: Questions, depth: int) -> list[LoggingDecision]:
         words.step()
-        name = name_parts(words, self.database)
+        name = take_name(words, self.database)
         routine = self.catalog.procedures.get((name[0], name[1].lower()))
         if routine is None or depth > _MAX_CALLS:
             shown = ".".join(part for part in name if part)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import attrs
 
 from ndb_formats.schema.lexer import WordKind, Words
-from ndb_formats.schema.statements import split_script
+from ndb_formats.schema.scripts import split_script
 
 
 @attrs.frozen
@@ -40,15 +40,6 @@ def split_statements(sql: str) -> list[SqlStatement]:
         SchemaError: A quote or comment has no end.
     """
     return [SqlStatement(each.text, tuple(each.words().words)) for each in split_script(sql)]
-
-
-def name_parts(words: Words, database: str) -> tuple[str, str]:
-    """Step over a name of a table or routine and return its database and name; `database` is the default one."""
-    name = words.step()
-    if words.kind is WordKind.DOT:
-        words.step()
-        return name, words.step()
-    return database, name
 
 
 _ONE_WORD = frozenset({"ELSE", "LOOP", "REPEAT", "THEN", "DO"})

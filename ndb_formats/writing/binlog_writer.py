@@ -315,7 +315,7 @@ class BinlogWriter:
         if change.logged is not None:
             return (change.logged,)
         rows = change.before, change.after
-        return images(change.table, layout, *rows, change.written, self.settings.logging).events
+        return images(change.table, layout, *rows, change.written, self.settings.logging)
 
     def _known(self, table: Table) -> _KnownTable:
         """Return the Table_map event of a table; one with another definition gets another number."""

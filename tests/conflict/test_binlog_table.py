@@ -117,7 +117,7 @@ def test_changes_are_selected() -> None:
     keys = conflict.read_binlog(BINLOG, "cft.t1", schema=SCHEMA, columns=["v"], key={"k": 1}).to_arrow()
     assert [field.name for field in keys.schema.field("after").type] == ["v"]
     assert 0 < keys.num_rows < every.summary.changes
-    none = conflict.read_binlog(BINLOG, "cft.t1", schema=SCHEMA, stop_time=datetime(2020, 1, 1)).to_arrow()  # noqa: DTZ001
+    none = conflict.read_binlog(BINLOG, "cft.t1", schema=SCHEMA, stop_time=datetime(2020, 1, 1)).to_arrow()  # noqa: DTZ001  # as users write it
     assert (none.num_rows, none.schema) == (0, every.schema)
     servers = conflict.read_binlog(BINLOG, server_ids=[2]).to_arrow()
     assert set(servers["server_id"].to_pylist()) == {2}

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import conflict
-from tests.layers import LAYERS, ROOT, circles, imported, modules, upward_imports
+from tests.layers import LAYERS, ROOT, both_ways, circles, imported, modules, upward_imports
 
 MODULES = modules("conflict")
 WITHOUT_SPARK = [path for path in MODULES if "spark" not in path.relative_to(ROOT).parts]
@@ -22,6 +22,12 @@ def test_every_folder_has_a_layer():
 def test_folders_import_one_way():
     """No folder imports from one above it: the engines not from the jobs, the results not from the engines."""
     assert list(upward_imports("conflict")) == []
+
+
+def test_folders_inside_a_layer_import_one_way():
+    """But for a run, which knows its schedule, tasks, which write to folders, and the list of rules."""
+    known = {("checking", "checking/rules"), ("history", "history/grid"), ("history", "history/scheduling")}
+    assert both_ways("conflict") == set(map(frozenset, known))
 
 
 def test_no_modules_import_each_other():

@@ -6,7 +6,6 @@ The logs hold what the appliers did, so that the result is compared with them to
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -17,9 +16,8 @@ from conflict.config.configuration import Configuration
 from conflict.engine.ledger.layout import rows_folder
 from conflict.history.grid.folder import Folder
 from conflict.history.preparing.definitions_over_time import make_run
-from conflict.history.run import Run
 from conflict.results.run_document import RunDocument
-from conflict.runs.pipeline import run_local, run_reference
+from conflict.runs.pipeline import run_by
 from tests.conflict.keyless_logs import BARE, Arrived, Epoch, Log, Row, Statement, keyless_run
 
 TWO, THREE = "CREATE TABLE h (k INT, x INT)", "CREATE TABLE h (k INT, x INT, w INT DEFAULT 5)"
@@ -124,14 +122,10 @@ CASES = {
 
 def resolve(by: str, configuration: Configuration, out: Folder) -> RunDocument:
     """Resolve a run with an engine."""
-    engines: dict[str, Callable[[Run, Folder], RunDocument]] = {
-        "reference": run_reference,
-        "columnar": run_local,
-    }
-    return engines[by](make_run(configuration), out)
+    return run_by(by, make_run(configuration), out)
 
 
-@pytest.mark.parametrize("engine", ["reference", "columnar"])
+@pytest.mark.parametrize("engine", ["reference", "local"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_rows_of_changing_tables(case: Case, engine: str, tmp_path: Path) -> None:
     """Rows are found after their columns changed, nothing stops in error, and the logs agree."""
@@ -143,7 +137,7 @@ def test_rows_of_changing_tables(case: Case, engine: str, tmp_path: Path) -> Non
     assert tuple(rows_of(out, side) for side in "AB") == case.rows
 
 
-@pytest.mark.parametrize("engine", ["reference", "columnar"])
+@pytest.mark.parametrize("engine", ["reference", "local"])
 def test_a_row_without_columns_is_one_of_defaults(engine: str, tmp_path: Path) -> None:
     """Each of two such inserts makes a row on both clusters, and an update finds one of them by its values."""
     update = ((None, None, 5), (3, None, 5))

@@ -79,7 +79,7 @@ def test_no_space_at_any_moment(name: str, forked: Forks, times: int, tmp_path: 
         folder.mkdir()
         stopped += check(name, int(2 ** chance.uniform(4, 14)), folder, run_fork)
     assert stopped
-    print(f"{name}: {stopped} of {times} stopped")  # noqa: T201
+    print(f"{name}: {stopped} of {times} stopped")  # noqa: T201  # shown with -s
 
 
 @pytest.mark.parametrize("name", ["ingest", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])

@@ -89,7 +89,7 @@ def test_killed_at_any_moment(name: str, forked: Forks, times: int, tmp_path: Pa
         assert whole(out) == expected
         assert left_in(folder) == {"out"}
         shutil.rmtree(folder)
-    print(f"{name}: {stopped} stopped of {number + 1}")  # noqa: T201
+    print(f"{name}: {stopped} stopped of {number + 1}")  # noqa: T201  # shown with -s
 
 
 @pytest.mark.slow

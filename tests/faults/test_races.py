@@ -36,4 +36,4 @@ def test_two_into_one_place(name: str, forked: Forks, times: int, tmp_path: Path
         assert left_in(folder) == {"out"}
         shutil.rmtree(folder)
     assert refused
-    print(f"{name}: {refused} of {times} refused")  # noqa: T201
+    print(f"{name}: {refused} of {times} refused")  # noqa: T201  # shown with -s

@@ -40,7 +40,7 @@ def main() -> None:
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, _ADDRESSES))
     names = options.readers or list(READERS)
-    print(f"seed {options.seed}", flush=True)  # noqa: T201
+    print(f"seed {options.seed}", flush=True)  # noqa: T201  # told
     found = 0
     tempfile.tempdir = _MEMORY if os.access(_MEMORY, os.W_OK) else None  # opening a file on a disk may take 1 ms
     with guard_pages() if options.guard else nullcontext(), tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _show(tally: Tally, figures: Path | None) -> None:
-    print(tally.line(), flush=True)  # noqa: T201
+    print(tally.line(), flush=True)  # noqa: T201  # told
     if figures is not None:
         with figures.open("a") as out:
             out.write(json.dumps(tally.figures()) + "\n")

@@ -28,7 +28,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.tasks import in_process
 from conflict.results.result import Result, read_result
 from conflict.runs.ingest_job import ingest
-from conflict.runs.pipeline import ResolveOptions, resolve, run_local
+from conflict.runs.pipeline import ResolveOptions, resolve, run_by
 from tests.conflict.growing import Recording, ingested
 from tests.corpora import DEMO, RECORDINGS
 from tests.fuzz.binlog_mutator import changed_bytes, some_number
@@ -291,7 +291,7 @@ def read_changed_history(path: Path) -> str:
         history = Folder(str(folder))
         options = ResolveOptions(history=history, all_outcomes=True)
         out = Folder(str(folder.parent / "out"))
-        run_local(recording.run(), out, options=options)
+        run_by("local", recording.run(), out, options=options)
         ingest(in_process, recording.run(), history)
     return "read"
 

@@ -158,4 +158,4 @@ def _keep(tally: Tally, reader: Reader, kind: str, number: int, data: bytes, fin
         older.unlink()
     name = f"{kind}-new-{hashlib.sha256(data).hexdigest()[:8]}{reader.suffix}"
     (folder / name).write_bytes(data)
-    print(f"found {reader.name} {kind}: seed {number}, {len(data)} bytes", file=sys.stderr, flush=True)  # noqa: T201
+    print(f"found {reader.name} {kind}: seed {number}, {len(data)} bytes", file=sys.stderr, flush=True)  # noqa: T201  # told

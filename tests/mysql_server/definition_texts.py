@@ -180,6 +180,6 @@ class DefinitionMaker:
         if self._often(0.6):
             return text.strip()
         pieces = re.split(r"('(?:[^'\\]|\\.|'')*'|\"[^\"]*\"|`[^`]*`)", text.strip())
-        blank = lambda _: f" {self._pick(*parts.COMMENTS)} " if self._often(0.15) else " "  # noqa: E731
+        blank = lambda _: f" {self._pick(*parts.COMMENTS)} " if self._often(0.15) else " "  # noqa: E731  # short
         pieces[::2] = [piece if "/*!" in piece else re.sub(" ", blank, piece) for piece in pieces[::2]]
         return "".join(pieces)

@@ -91,21 +91,6 @@ class ApplierEpochs:
         return attrs.evolve(self, columns=self.columns.chosen(slice(kept)), moments=moments)
 
 
-def plan_applies(clusters: Sequence[Cluster]) -> EpochApplies:
-    """
-    Order the epoch applies of two clusters of a History in memory.
-
-    Args:
-        clusters: The two clusters, in the order of their numbers.
-
-    Raises:
-        HistoryError: The schedule is circular.
-    """
-    return order_applies(
-        [ApplierEpochs.of_cluster(cluster) for cluster in clusters], [cluster.name for cluster in clusters]
-    )
-
-
 def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> EpochApplies:
     """
     Order the epoch applies of both appliers, causes before effects; those of one applier stay in order.

@@ -42,10 +42,10 @@ class _Fetching(Kernel):
 def _instruction() -> Any:
     """Return what numba compiles to the instruction."""
     from llvmlite import ir  # noqa: PLC0415  # interpreted kernels do without numba
-    from numba import types  # noqa: PLC0415
-    from numba.core import cgutils  # noqa: PLC0415
-    from numba.extending import intrinsic  # noqa: PLC0415
-    from numba.np.arrayobj import make_array  # noqa: PLC0415
+    from numba import types  # noqa: PLC0415  # as above
+    from numba.core import cgutils  # noqa: PLC0415  # as above
+    from numba.extending import intrinsic  # noqa: PLC0415  # as above
+    from numba.np.arrayobj import make_array  # noqa: PLC0415  # as above
 
     def fetch_soon(_: Any, records: Any, row: Any, column: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -23,14 +22,13 @@ from conflict.history.reading.readings import read_cluster
 from conflict.history.run import Run
 from conflict.results.doubts import doubts_of
 from conflict.results.result import read_result
-from conflict.results.run_document import RunDocument, UnderWay
-from conflict.runs.pipeline import run_local, run_reference, run_spark
+from conflict.results.run_document import UnderWay
+from conflict.runs.pipeline import run_by
 from conflict.runs.run_inputs import run_of
 from ndb_formats.binlog_reader import read_headers
 from ndb_formats.constants import EventType
 from tests.corpora import DEMO, RECORDINGS
 
-Engine = Callable[[Run, Folder], RunDocument]
 WHOLE = (DEMO / "B.binlog.000001").read_bytes()
 
 
@@ -79,7 +77,7 @@ def test_every_epoch_before_the_cut_is_there(size: int, tmp_path: Path) -> None:
 def test_the_reference_engine_resolves_what_comes_before_the_cut(tmp_path: Path) -> None:
     """The result covers whole epochs, says what was wrong and how many rows of an unfinished epoch are left out."""
     run = _cut(tmp_path / "cut", COMMITS[4] + 400)
-    found = run_reference(run_of(run), Folder(str(tmp_path / "out")))
+    found = run_by("reference", run_of(run), Folder(str(tmp_path / "out")))
     assert list(found.errors) == ["B"]
     assert re.search(r"B\.binlog\.000001, position \d+", found.errors["B"])
     assert len(_epochs(run)) == 5
@@ -92,8 +90,8 @@ def test_both_engines_leave_out_what_builds_on_what_is_missing(
     """Epochs of A that applied epochs of B beyond the cut are left out; up to there the binlogs agree."""
     assert spark.version
     run = _cut(tmp_path / "cut", COMMITS[commits] + 100)
-    by_reference = run_reference(run_of(run), Folder(str(tmp_path / "reference")))
-    by_spark = run_spark(run_of(run), Folder(str(tmp_path / "spark")))
+    by_reference = run_by("reference", run_of(run), Folder(str(tmp_path / "reference")))
+    by_spark = run_by("spark", run_of(run), Folder(str(tmp_path / "spark")))
     assert by_reference.epochs_left_out["A"] > 0
     assert by_reference == by_spark
     assert by_reference.summary.contradicted == 0
@@ -134,13 +132,13 @@ def test_a_damaged_byte_is_an_error_with_its_place(tmp_path: Path, spark: SparkS
     )
 
 
-@pytest.mark.parametrize("engine", [run_reference, run_local])
-def test_changes_that_the_applier_had_not_come_to_are_counted(engine: Engine, tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_changes_that_the_applier_had_not_come_to_are_counted(engine: str, tmp_path: Path) -> None:
     """They are those of A after the last epoch that B's binlog names, as far as the result goes."""
     run = _cut(tmp_path / "cut", COMMITS[6] + 100)
     named = max(each.epoch for epoch in _epochs(run) for each in epoch.applied)
     own = read_cluster(run.configuration.clusters[0], Run(run.configuration)).epochs
-    found = engine(run_of(run), Folder(str(tmp_path / "out")))
+    found = run_by(engine, run_of(run), Folder(str(tmp_path / "out")))
     counted = own[: len(own) - found.epochs_left_out["A"]]
     changes = [sum(len(each.changes) for each in epoch.transactions) for epoch in counted if epoch.number > named]
     assert any(changes)

@@ -18,7 +18,7 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
         "2026-11-20T12:00:00Z",
         "2026-11-20 17:00:00+05:00",
         "2026-11-20T07:00-05:00",
-        datetime(2026, 11, 20, 12),  # noqa: DTZ001
+        datetime(2026, 11, 20, 12),  # noqa: DTZ001  # as a user writes it
         datetime(2026, 11, 20, 17, tzinfo=timezone(timedelta(hours=5))),
     ],
 )

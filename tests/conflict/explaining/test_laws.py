@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.engine.columnar.order import plan_applies
 from conflict.explaining.drafts import StoryFacts
 from conflict.explaining.outcomes import Applied
 from conflict.explaining.row_changes import RowLog
 from conflict.history.model import Cluster
 from conflict.history.timeline import EpochApply
+from tests.conflict.engine.columnar.one_bucket import plan_applies
 from tests.conflict.random_histories import make_history
 from tests.examples import examples
 

@@ -16,7 +16,7 @@ from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.scheduling.hints import hints_of_steps
 from conflict.judge.case import ConflictCase
 from conflict.results.result import Result
-from conflict.runs.pipeline import run_reference
+from conflict.runs.pipeline import run_by
 from tests.corpora import RECORDINGS
 
 FOLDERS = [RECORDINGS / name for name in ("conflict", "everyday", "lives")]
@@ -29,7 +29,9 @@ FEW = ("epoch/concurrent_5021_type8", "epoch_trans/dependent_chain_type8", "epoc
 def explainer_of(path: Path, out: Path) -> tuple[Explainer, dict[str, Any]]:
     """Resolve a recording and return its explainer, and what was recorded."""
     case = ConflictCase.load(path)
-    run = run_reference(make_run(case.configuration(), lambda ends: hints_of_steps(case.steps, ends)), Folder(str(out)))
+    run = run_by(
+        "reference", make_run(case.configuration(), lambda ends: hints_of_steps(case.steps, ends)), Folder(str(out))
+    )
     return Explainer(Result(Folder(str(out)), run.to_json("reference"), {}), run.run), case.expected
 
 

@@ -15,7 +15,7 @@ from conflict.judge.case import ConflictCase
 from conflict.judge.judged_run import JudgedRun, compare_readings, read_readings
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.run_document import RunDocument
-from conflict.runs.pipeline import run_reference
+from conflict.runs.pipeline import run_by
 from tests.conflict.cli.commands import invoke
 from tests.conflict.judge.test_without_steps import changed
 from tests.corpora import RECORDINGS
@@ -37,7 +37,7 @@ def resolved(case: str) -> tuple[RunDocument, list[JudgedRun], dict[str, Any]]:
     """Return what a case comes to without steps, its readings, and its recording."""
     loaded = ConflictCase.load(BUNDLED / case)
     with TemporaryDirectory() as folder:
-        run = run_reference(make_run(loaded.configuration()), Folder(folder))
+        run = run_by("reference", make_run(loaded.configuration()), Folder(folder))
         return run, read_readings(loaded, Folder(folder), run), loaded.expected
 
 

@@ -13,7 +13,7 @@ from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.judge.case import ConflictCase
 from conflict.rules.decision import stored_precision
-from conflict.runs.pipeline import run_local, run_reference
+from conflict.runs.pipeline import run_by
 from ndb_formats.row_reader import LoggedRow, read_rows
 from ndb_formats.types.values import ABSENT
 from tests.corpora import RECORDINGS
@@ -57,8 +57,8 @@ def winning_values(run: Run, outcome: dict[str, Any], logged: dict[Place, Logged
 def test_winners(case: str, tmp_path: Path) -> None:
     """A winner stored what the loser was compared with; each exceptions row names a rejected operation of its own."""
     run = make_run(ConflictCase.load(RECORDINGS / "conflict" / case).configuration())
-    run_reference(run, Folder(str(tmp_path / "reference")))
-    run_local(run, Folder(str(tmp_path / "local")))
+    run_by("reference", run, Folder(str(tmp_path / "reference")))
+    run_by("local", run, Folder(str(tmp_path / "local")))
     logged = {
         (row.file, row.position, row.row): row
         for cluster in run.clusters

@@ -14,7 +14,7 @@ from conflict.history.preparing.definitions_over_time import make_run
 from conflict.judge.case import ConflictCase, find_recordings
 from conflict.judge.judge import CaseStatus, judge_all, judge_recording
 from conflict.judge.judged_run import JudgedRun
-from conflict.runs.pipeline import run_reference
+from conflict.runs.pipeline import run_by
 from tests.corpora import RECORDINGS, SHARED
 
 BUNDLED = RECORDINGS / "conflict"
@@ -51,7 +51,7 @@ def judged(case: str) -> tuple[JudgedRun, dict[str, Any]]:
     """Return a bundled case, resolved without steps, and its recording."""
     loaded = ConflictCase.load(BUNDLED / case)
     with TemporaryDirectory() as folder:
-        run = run_reference(make_run(loaded.configuration()), Folder(folder))
+        run = run_by("reference", make_run(loaded.configuration()), Folder(folder))
         return JudgedRun.read(loaded, Folder(folder), run), loaded.expected
 
 

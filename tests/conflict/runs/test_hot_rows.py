@@ -9,7 +9,7 @@ import pytest
 from conflict.config.run_file import load_run_file
 from conflict.history.grid.folder import Folder
 from conflict.history.preparing.definitions_over_time import make_run
-from conflict.runs.pipeline import run_local, run_reference
+from conflict.runs.pipeline import run_by
 from conflict.runs.resolving import settling
 from conflict.runs.rows.touched_rows import TouchedRows
 from tests.conflict.runs.resolving.test_moments import figures
@@ -56,7 +56,7 @@ def test_few_changes_are_read(function: str, tmp_path: Path, monkeypatch: pytest
         folder.mkdir()
         run = load_run_file(write_world(hot_world(function, count), function, folder)).configuration
         read.clear()
-        found = run_local(make_run(run), Folder(str(folder / "local")))
-        assert figures(found) == figures(run_reference(make_run(run), Folder(str(folder / "reference"))))
+        found = run_by("local", make_run(run), Folder(str(folder / "local")))
+        assert figures(found) == figures(run_by("reference", make_run(run), Folder(str(folder / "reference"))))
         most.append(max(read))
     assert 0 < most[1] <= most[0] < 20

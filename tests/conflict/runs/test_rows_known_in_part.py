@@ -1,30 +1,27 @@
 """Rows with values that only the server computed, in both engines: worked by hand."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from conflict.history.grid.folder import Folder
 from conflict.history.preparing.definitions_over_time import make_run
-from conflict.history.run import Run
 from conflict.results.run_document import RunDocument
-from conflict.runs.pipeline import run_local, run_reference
+from conflict.runs.pipeline import run_by
 from tests.conflict.keyless_logs import Arrived, Change, Epoch, Log, Statement, keyless_run
 
 TABLE = "CREATE TABLE h (k INT PRIMARY KEY, x INT)"
 ADDED = Statement("A", "ALTER TABLE h ADD w INT DEFAULT (x + 40)")
 INSERTED: list[Change] = [(None, (1, 1)), (None, (2, 2)), (None, (3, 3))]
-ENGINES: dict[str, Callable[[Run, Folder], RunDocument]] = {"reference": run_reference, "columnar": run_local}
 
 
 def resolved(engine: str, logs: tuple[Log, Log], folder: Path) -> RunDocument:
     """Return the result of logs of a table with a primary key."""
     run = make_run(keyless_run(folder, (TABLE, None), logs, key=1))
-    return ENGINES[engine](run, Folder(str(folder / "out")))
+    return run_by(engine, run, Folder(str(folder / "out")))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ["reference", "local"])
 def test_rows_can_differ_in_what_is_known_of_them(engine: str, tmp_path: Path) -> None:
     """Both clusters update x of row 1, whose w nobody knows, and apply the other's update afterwards."""
     mine: list[Change] = [((1, 1), (1, 5)), ((3, 3, 43), (3, 4, 43))]

@@ -62,7 +62,7 @@ def test_every_bit_can_be_had_back_from_the_text(data: bytes):
 
 
 def _is_nan(number: float) -> bool:
-    return number != number  # noqa: PLR0124
+    return number != number  # noqa: PLR0124  # only NaN does
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 5])

@@ -25,7 +25,6 @@ from conflict.engine.ledger.resolution_ledger import KeyTexts, ReferenceLedger, 
 from conflict.engine.ledger.summary import RunSummary, with_open_schedule
 from conflict.history.grid.epoch_files import read_schedule
 from conflict.history.grid.folder import Folder
-from conflict.history.grid.writer import write_history
 from conflict.history.model import History
 from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.reading.readings import history_of, read_cluster
@@ -34,10 +33,11 @@ from conflict.history.tasks import Runner, in_process
 from conflict.judge.case import ConflictCase
 from conflict.results.files import read_rows, read_rows_in_part
 from conflict.runs.ingest_job import ingest
-from conflict.runs.pipeline import run_local, run_reference
+from conflict.runs.pipeline import run_by
 from conflict.runs.reference_run import place_in_memory
 from conflict.runs.resolving.resolve_job import resolve_history
 from conflict.runs.rows.task_inputs import LogPart
+from tests.conflict.written_histories import write_history
 
 
 def _contents(out: Folder, run: Run, summary: RunSummary) -> dict[str, Any]:
@@ -166,8 +166,8 @@ def cut_anywhere(path: Path, folder: Path) -> Counter[str]:
             span = attrs.evolve(configuration.span, first={cluster.name: epoch}, empty=False)
             run = make_run(attrs.evolve(configuration, span=span))
             found, expected = (
-                engine(run, Folder(str(folder / f"{engine.__name__}-{cluster.name}-{epoch}")))
-                for engine in (run_local, run_reference)
+                run_by(engine, run, Folder(str(folder / f"{engine}-{cluster.name}-{epoch}")))
+                for engine in ("local", "reference")
             )
             assert _figures(found.summary) == _figures(expected.summary)
             left[found.engine_reason] += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,10 +16,10 @@ from conflict.engine.kernels.fold import fold
 from conflict.engine.kernels.records import packed_changes
 from conflict.engine.ledger.resolution import Outcome, Resolution
 from conflict.history.grid.folder import Folder
-from conflict.history.grid.writer import write_history
-from conflict.history.model import History
+from conflict.history.model import Cluster, History
 from conflict.rules.decision import Cause
 from tests.conflict.histories import Setups, numbers_of
+from tests.conflict.written_histories import write_history
 
 
 def conflicts_of(resolution: Resolution, applies: EpochApplies, names: list[str]) -> Conflicts:
@@ -79,3 +80,8 @@ def bucket_by_kernels(history: History, tables: Setups, resolution: Resolution) 
         )
         bucket.column_sets  # noqa: B018  # read before the folder goes
     return FoldedBucket(bucket, clusters, applies, conflicts, folded)
+
+
+def plan_applies(clusters: Sequence[Cluster]) -> EpochApplies:
+    """Return the epoch applies of two clusters of a History in memory, in order."""
+    return order_applies([ApplierEpochs.of_cluster(each) for each in clusters], [each.name for each in clusters])

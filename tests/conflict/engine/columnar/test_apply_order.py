@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from conflict.engine.columnar.order import ApplierEpochs, plan_applies
+from conflict.engine.columnar.order import ApplierEpochs
 from conflict.errors import HistoryError
 from conflict.history.grid.epoch_files import read_schedule, schedule_table
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import SCHEDULE_PART
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.timeline import EpochApply
+from tests.conflict.engine.columnar.one_bucket import plan_applies
 from tests.conflict.histories import history
 
 BACK_AND_FORTH = "A:i1=1@1 B:<1@11 A:<11@2 B:u1=2@12 A:<12@3 B:<3@13 A:<13@4"

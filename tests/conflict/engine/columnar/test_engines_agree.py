@@ -16,7 +16,7 @@ from conflict.history.tasks import Runner, in_process
 from conflict.rules.functions import FUNCTIONS, Cell, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.user_policies import add_functions
-from conflict.runs.pipeline import run_local
+from conflict.runs.pipeline import run_by
 from tests.conflict.changing_logs import PLACES, write_logs
 from tests.conflict.changing_logs import SETTINGS as CHANGING
 from tests.conflict.engine.columnar.both_engines import (
@@ -169,7 +169,7 @@ def test_a_table_that_gets_another_function_is_left_to_the_reference_engine(tmp_
     """By its new name; the result says which engine resolved it."""
     found = (write_logs(tmp_path, seed, 60, 6, statements=3, roles=USUAL_ROLES) for seed in range(100))
     run = next(run for run in map(make_run, found) if changes_functions(run.setups.over_time))
-    found_run = run_local(run, Folder(str(tmp_path / "out")))
+    found_run = run_by("local", run, Folder(str(tmp_path / "out")))
     assert (found_run.engine, found_run.engine_reason) == ("reference", "a table gets another conflict function")
 
 

@@ -12,12 +12,12 @@ from conflict.engine.kernels.dependencies import dependent_groups, reachable
 from conflict.engine.kernels.passes import are_rejected
 from conflict.engine.ledger.layout import ResultOptions
 from conflict.history.grid.folder import Folder
-from conflict.history.grid.writer import write_history
 from conflict.history.model import Cluster, History
 from conflict.history.tasks import in_process
 from conflict.history.timeline import RowChange, Transaction
 from conflict.runs.resolving.resolve_job import resolve_history
 from tests.conflict.random_histories import SETTINGS, _Maker, configuration
+from tests.conflict.written_histories import write_history
 
 TRANSACTIONAL = SETTINGS.index([("judged", 1, "NDB$EPOCH_TRANS()")])
 

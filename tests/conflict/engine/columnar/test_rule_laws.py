@@ -9,7 +9,6 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from conflict.engine.columnar.fixed_point import in_conflict
-from conflict.engine.columnar.order import plan_applies
 from conflict.engine.columnar.setups import compares_reflected
 from conflict.engine.kernels.arrays import OperationKind
 from conflict.engine.kernels.dependencies import dependent_groups
@@ -22,7 +21,7 @@ from conflict.history.model import Cluster, History
 from conflict.history.shown_effects import NO_EFFECT, effect_on_row
 from conflict.history.timeline import EpochApply
 from ndb_formats.events.rows_event import ConflictFlag
-from tests.conflict.engine.columnar.one_bucket import bucket_by_kernels
+from tests.conflict.engine.columnar.one_bucket import bucket_by_kernels, plan_applies
 from tests.conflict.random_histories import BINLOG_TYPES, SETTINGS, configuration, make_history
 from tests.examples import examples
 

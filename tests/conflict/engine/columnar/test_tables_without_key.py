@@ -23,7 +23,7 @@ from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.tasks import in_process
 from conflict.judge.case import RecordingKind, find_recordings
 from conflict.rules.counters import REFLECTED_RECEIVED, TRANSACTION_ROW_REJECTS
-from conflict.runs.pipeline import run_local, run_reference
+from conflict.runs.pipeline import run_by
 from tests.conflict.engine.columnar.both_engines import by_kernels, by_reference, cut_anywhere
 from tests.conflict.judge.test_options import write_run_file
 from tests.conflict.keyless_histories import (
@@ -154,8 +154,8 @@ def test_recorded_runs(case: str, row_by_row: bool, tmp_path: Path, monkeypatch:
     if row_by_row:
         monkeypatch.setattr(segment_task, "read_columns", Mock(side_effect=UnreadableError))
     run = load_run_file(write_run_file(case, tmp_path)).configuration
-    found = run_local(make_run(run), Folder(str(tmp_path / "out")))
-    expected = run_reference(make_run(run), Folder(str(tmp_path / "expected")))
+    found = run_by("local", make_run(run), Folder(str(tmp_path / "out")))
+    expected = run_by("reference", make_run(run), Folder(str(tmp_path / "expected")))
     assert not found.engine
     assert set(found.summary.careful) == {"no_primary_key"}
     # The reference engine needs no rounds, and takes all rows alike.
@@ -193,8 +193,8 @@ def test_a_log_that_starts_in_the_middle(first: Change, shown: list[Change], tmp
     log_b = [Epoch(11, [(None, (6, 6))]), Epoch(12, Arrived(1, [(None, (5, 5))])), Epoch(13, Arrived(2, [first]))]
     schema = "CREATE TABLE h (a INT, b INT); CREATE TABLE t (k INT PRIMARY KEY);"
     run = make_run(attrs.evolve(keyless_run(tmp_path, (schema, None), (log_a, log_b)), span=Span(empty=None)))
-    found = run_local(run, Folder(str(tmp_path / "out")))
-    expected = run_reference(run, Folder(str(tmp_path / "expected")))
+    found = run_by("local", run, Folder(str(tmp_path / "out")))
+    expected = run_by("reference", run, Folder(str(tmp_path / "expected")))
     assert found.engine == ("" if shown else "reference")
     assert found.likely_causes == expected.likely_causes
     assert found.starts == expected.starts == {"A": 1, "B": 11}

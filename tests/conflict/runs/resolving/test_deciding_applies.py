@@ -15,7 +15,7 @@ from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.scheduling.schedule_columns import ScheduleColumns, known_before
 from conflict.history.timeline import EpochApply, Transaction, Window
 from conflict.judge.case import ConflictCase
-from conflict.runs.pipeline import run_local
+from conflict.runs.pipeline import run_by
 from conflict.runs.resolving.deciding_applies import deciding_numbers
 from conflict.runs.resolving.settling import Settling
 from conflict.runs.rows.row_spans import WantedRows
@@ -69,7 +69,7 @@ class TestDecidingNumbers:
         for tell in (True, False):
             out = Folder(str(tmp_path / str(tell)))
             with patch.object(Settling, "_binlogs_tell", new_callable=PropertyMock, return_value=tell):
-                resolved = run_local(make_run(ConflictCase.load(RECORDINGS / name).configuration()), out)
+                resolved = run_by("local", make_run(ConflictCase.load(RECORDINGS / name).configuration()), out)
             files = {path: out.read_bytes(path) for path in sorted(out.sizes())}
             found.append((files, resolved.to_json("local", all_outcomes=False, final_rows=True)))
         assert found[0] == found[1]

@@ -15,7 +15,7 @@ from conflict.history.preparing.definitions_over_time import make_run
 from conflict.judge.case import ConflictCase
 from conflict.results.run_document import RunDocument
 from conflict.rules.replication_table import Role
-from conflict.runs.pipeline import ResolveOptions, run_local, run_reference
+from conflict.runs.pipeline import ResolveOptions, run_by
 from conflict.runs.resolving import settling
 from conflict.runs.rows.states_over_time import states_decide
 from conflict.runs.rows.task_inputs import TaskInputs
@@ -62,12 +62,14 @@ def compare(function: str, seed: int, early: list[int], *, contradicted: bool = 
         made.close(cluster)
     with tempfile.TemporaryDirectory() as folder:
         run = load_run_file(write_world(made, function, Path(folder))).configuration
-        found = run_reference(make_run(run), Folder(f"{folder}/reference"))
+        found = run_by("reference", make_run(run), Folder(f"{folder}/reference"))
         if found.summary.contradicted and not contradicted:  # each engine explains what it can of such binlogs
             return 0
         for whole in (False, True):
             options = ResolveOptions(whole_open_epochs=whole)
-            assert figures(run_local(make_run(run), Folder(f"{folder}/{whole}"), options=options)) == figures(found)
+            assert figures(run_by("local", make_run(run), Folder(f"{folder}/{whole}"), options=options)) == figures(
+                found
+            )
     return sum(len(epoch.rows) for epoch in found.summary.open_epochs)
 
 
@@ -95,11 +97,11 @@ def test_rows_are_open(seed: int) -> None:
 def test_an_applier_that_changed_nothing(tmp_path: Path) -> None:
     """A delete came to nothing, as the row was another one by then, or was not there between two of its own changes."""
     run = ConflictCase.load(RECORDINGS / "conflict" / "max_ins" / "concurrent_5021_type7").configuration()
-    found = run_local(make_run(run), Folder(str(tmp_path / "local")))
+    found = run_by("local", make_run(run), Folder(str(tmp_path / "local")))
     assert [(each.applier, len(each.rows), len(each.rows[0].answers)) for each in found.summary.open_epochs] == [
         ("B", 1, 2)
     ]
-    assert figures(found) == figures(run_reference(make_run(run), Folder(str(tmp_path / "reference"))))
+    assert figures(found) == figures(run_by("reference", make_run(run), Folder(str(tmp_path / "reference"))))
 
 
 BY_EPOCH = ["NDB$EPOCH()", "NDB$EPOCH_TRANS()", "NDB$EPOCH2()", "NDB$EPOCH2_TRANS()"]
@@ -141,7 +143,7 @@ def states_as_replayed(function: str, seed: int, early: list[int], binlog_type: 
         for how in (tell, lambda run: False):
             patch.setattr(settling, "states_decide", how)
             out = folder / str(len(found))
-            resolved = run_local(run, Folder(str(out)))
+            resolved = run_by("local", run, Folder(str(out)))
             files = {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*.parquet"))}
             found.append((figures(resolved), resolved.summary.settled, resolved.summary.counters, files))
     assert found[0] == found[1]

@@ -17,7 +17,7 @@ from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_steps
 from conflict.judge.case import ConflictCase
 from conflict.results.run_document import RunDocument
-from conflict.runs.pipeline import ResolveOptions, run_local, run_reference
+from conflict.runs.pipeline import ResolveOptions, run_by
 from tests.corpora import RECORDINGS
 
 FUNCTIONS = ["epoch", "epoch2", "epoch2_trans", "epoch_trans", "max", "max_del_win_ins", "old"]
@@ -53,8 +53,8 @@ def test_a_part_is_resolved_as_by_the_reference_engine(function: str, binlog_typ
     for number, path in enumerate(recordings[:2]):
         run = cut_run(path, number + 1, 3)
         results = []
-        for engine in (run_reference, run_local):
-            out = tmp_path / f"{engine.__name__}-{number}"
-            done = engine(run, Folder(str(out)), options=ResolveOptions(all_outcomes=True))
+        for engine in ("reference", "local"):
+            out = tmp_path / f"{engine}-{number}"
+            done = run_by(engine, run, Folder(str(out)), options=ResolveOptions(all_outcomes=True))
             results.append(contents(out, done))
         assert results[0] == results[1]

@@ -19,7 +19,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.reading.readings import read_cluster
 from conflict.judge.case import ConflictCase
-from conflict.runs.pipeline import run_local, run_reference
+from conflict.runs.pipeline import run_by
 from conflict.runs.resolving.settling import Settling
 from conflict.runs.rows import placing_rows
 from conflict.runs.rows.row_spans import WantedRows
@@ -57,8 +57,8 @@ def readings(configuration: Configuration, end: tuple[str, int], folder: Path) -
         return found
 
     with patch.object(Settling, "_wanted", noted), patch.object(placing_rows, "FEW", 1):
-        found = run_local(run, Folder(str(folder / f"found-{name}-{last}")))
-    expected = run_reference(run, Folder(str(folder / f"expected-{name}-{last}")))
+        found = run_by("local", run, Folder(str(folder / f"found-{name}-{last}")))
+    expected = run_by("reference", run, Folder(str(folder / f"expected-{name}-{last}")))
     assert found.summary.to_json() == expected.summary.to_json()
     assert found.summary.counters == expected.summary.counters
     return len(read) if any(read) else 0

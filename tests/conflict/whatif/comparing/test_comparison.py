@@ -10,7 +10,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.preparing.definitions_over_time import make_run
 from conflict.judge.case import ConflictCase, find_recordings
 from conflict.rules.counters import COUNTERS
-from conflict.runs.pipeline import run_local
+from conflict.runs.pipeline import run_by
 from conflict.whatif.comparing.figures import COMPARISON, NOT_OFFERED, ComparedPair, Figures, ranked
 from conflict.whatif.comparing.pairs import MEANINGS
 from conflict.whatif.comparing.telling import tell_comparison
@@ -33,7 +33,7 @@ def used(rows: tuple[ComparedPair, ...]) -> Figures:
 
 def assert_recorded(case: ConflictCase, figures: Figures, folder: Path) -> None:
     """Check the counters and the rows that differ; a counter may be in the range that open decisions leave."""
-    run = run_local(make_run(case.configuration()), Folder(str(folder)))
+    run = run_by("local", make_run(case.configuration()), Folder(str(folder)))
     for side in "AB":
         recorded, ranges = case.expected[side]["status_difference"], run.summary.counter_ranges[side]
         for counter in COUNTERS:

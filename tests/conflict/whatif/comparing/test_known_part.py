@@ -19,7 +19,6 @@ from conflict.engine.kernels.records import packed_changes
 from conflict.engine.ledger.layout import ResultOptions
 from conflict.history.grid.epoch_files import read_schedule
 from conflict.history.grid.folder import Folder
-from conflict.history.grid.writer import write_history
 from conflict.history.model import History
 from conflict.history.run import Run
 from conflict.history.tasks import in_process
@@ -38,6 +37,7 @@ from conflict.whatif.comparing.known_part import (
 from conflict.whatif.comparing.unsure_transactions import SettledRows, Unsure, UnsureFindings
 from tests.conflict.cut_histories import from_middle
 from tests.conflict.random_histories import BINLOG_TYPES, ROLES, SETTINGS, USUAL_ROLES, configuration, make_history
+from tests.conflict.written_histories import write_history
 from tests.examples import examples
 
 OPTIONS = ResultOptions(final_rows=False, all_outcomes=False)

@@ -12,7 +12,6 @@ from conflict.engine.ledger.layout import ResultOptions
 from conflict.history.grid.epoch_files import epochs_table, read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import log_part
-from conflict.history.grid.writer import write_history
 from conflict.history.run import Run
 from conflict.history.scheduling.summaries import Summary
 from conflict.history.tasks import in_process
@@ -31,6 +30,7 @@ from ndb_formats.rules.update_format import effective_format
 from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.histories import TABLES, history
 from tests.conflict.whatif.comparing.recorded import compared
+from tests.conflict.written_histories import write_history
 from tests.corpora import RECORDINGS
 
 RUN = Run(

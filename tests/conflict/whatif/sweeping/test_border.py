@@ -41,7 +41,7 @@ def test_all_points_are_judged_together() -> None:
 def test_a_border_among_several_is_the_first() -> None:
     """The values of the grid show that there are more."""
     sweep = Sweep({}, {"x": (0.0, 1.0, 2.0)})
-    judge = lambda points: [int(not 0.5 < point["x"] < 1.5) for point in points]  # noqa: E731
+    judge = lambda points: [int(not 0.5 < point["x"] < 1.5) for point in points]  # noqa: E731  # short
     (found,) = find_borders(sweep, "x", judge, within=0.1)
     assert (found.holds, found.fails, found.only) == (0.5, 0.5625, False)
 

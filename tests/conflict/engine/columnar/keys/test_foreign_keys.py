@@ -24,7 +24,7 @@ from conflict.history.run import Run
 from conflict.history.tasks import in_process
 from conflict.judge.case import ConflictCase
 from conflict.rules.replication_table import ReplicationRow
-from conflict.runs.pipeline import run_local, run_reference
+from conflict.runs.pipeline import run_by
 from conflict.runs.resolving import resolve_stages
 from conflict.runs.resolving.careful_rows import careful_parts
 from conflict.runs.rows.task_inputs import TaskInputs
@@ -190,11 +190,11 @@ def test_a_recording(folder: str, tmp_path: Path) -> None:
     """The kernels resolve all other rows; the result says how many rows took care, and no whole run is left."""
     case = ConflictCase.load(RECORDINGS / "everyday" / folder)
     run, out = make_run(case.configuration()), Folder(str(tmp_path / "out"))
-    resolved = run_local(run, out)
+    resolved = run_by("local", run, out)
     assert resolved.engine == ""
     assert 0 < resolved.to_json("local")["careful_rows"]["foreign_key"] <= 20
     assert not out.exists("shared")
-    alone = run_reference(run, Folder(str(tmp_path / "alone")))
+    alone = run_by("reference", run, Folder(str(tmp_path / "alone")))
     assert (resolved.summary.to_json(), resolved.summary.counters) == (alone.summary.to_json(), alone.summary.counters)
 
 
@@ -233,7 +233,10 @@ def test_values_of_careful_rows_are_compared(tmp_path: Path) -> None:
     log = LoggingServer(configuration.clusters[1].server_id, (binlog,))
     clusters = configuration.clusters[0], attrs.evolve(configuration.clusters[1], servers=(log,))
     run = make_run(attrs.evolve(configuration, clusters=clusters))
-    found, expected = run_local(run, Folder(str(tmp_path / "out"))), run_reference(run, Folder(str(tmp_path / "alone")))
+    found, expected = (
+        run_by("local", run, Folder(str(tmp_path / "out"))),
+        run_by("reference", run, Folder(str(tmp_path / "alone"))),
+    )
     assert found.engine == ""
     assert found.summary.contradictions == {"B": {"day.t1": {"derived CHANGED, shown CHANGED to other values": 1}}}
     assert found.summary.contradictions == expected.summary.contradictions
