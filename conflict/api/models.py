@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -22,6 +22,7 @@ from conflict.config.arguments import (
     WhatIfEngine,
     answering,
     no_progress,
+    typed,
 )
 from conflict.config.option_values import path_of
 from conflict.errors import ConfigurationError
@@ -46,11 +47,12 @@ def _document_of(found: tuple[dict[str, Any], bool]) -> dict[str, Any]:
 
 
 @answering(_document_of)
+@typed(model=_MODEL, seeds=Typed(at_least=1), seed=Typed(at_least=0, at_most=_SEEDS))
 def simulate(
-    model: Annotated[Path | str | Mapping[str, Any], _MODEL],
+    model: Path | str | Mapping[str, Any],
     *,
-    seeds: Annotated[int, Typed(at_least=1)] = 1,
-    seed: Annotated[int | None, Typed(at_least=0, at_most=_SEEDS)] = None,
+    seeds: int = 1,
+    seed: int | None = None,
     out: Path | str | None = None,
     write_binlogs: Path | str | None = None,
     force: bool = False,
@@ -138,15 +140,16 @@ def _keep_run(run: Simulated, out: Path | None, binlogs: Path | None, progress: 
     return done.contradicted
 
 
+@typed(sources=SOURCES, scale=Typed(at_least=0, at_most=1e6), conflict_fn=CONFLICT_FN, primary=CLUSTER)
 def workload(
-    *sources: Annotated[Source, SOURCES],
+    *sources: Source,
     out: Path | str | None = None,
-    scale: Annotated[float, Typed(at_least=0, at_most=1e6)] = 1.0,
+    scale: float = 1.0,
     inexact_keys: bool = False,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
-    conflict_fn: Annotated[ConflictFns | None, CONFLICT_FN] = None,
-    primary: Annotated[str | None, CLUSTER] = None,
+    conflict_fn: ConflictFns | None = None,
+    primary: str | None = None,
     force: bool = False,
     progress: StageProgress = no_progress,
 ) -> dict[str, Any]:
@@ -192,16 +195,24 @@ def _runs_of(found: Swept) -> pa.Table:
 
 
 @answering(_runs_of)
+@typed(
+    sweep_file=Typed(is_file=True),
+    model=Typed(is_file=True),
+    find=Typed("CONDITION"),
+    over=Typed("AXIS"),
+    within=Typed(at_least=0),
+    workers=Typed(at_least=1),
+)
 def sweep(
-    sweep_file: Annotated[Path | str, Typed(is_file=True)],
+    sweep_file: Path | str,
     *,
     out: Path | str,
-    model: Annotated[Path | str | None, Typed(is_file=True)] = None,
-    find: Annotated[str | None, Typed("CONDITION")] = None,
-    over: Annotated[str | None, Typed("AXIS")] = None,
-    within: Annotated[float | None, Typed(at_least=0)] = None,
+    model: Path | str | None = None,
+    find: str | None = None,
+    over: str | None = None,
+    within: float | None = None,
     engine: WhatIfEngine | str = "auto",
-    workers: Annotated[int | None, Typed(at_least=1)] = None,
+    workers: int | None = None,
     progress: StageProgress = no_progress,
 ) -> Swept:
     """

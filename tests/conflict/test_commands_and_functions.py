@@ -102,6 +102,13 @@ def test_the_docstring_says_every_argument(name: str) -> None:
     assert help_of(function).keys() == inspect.signature(function).parameters.keys()
 
 
+@pytest.mark.parametrize("name", [name for name in conflict.__all__ if inspect.isfunction(getattr(conflict, name))])
+def test_a_signature_is_for_those_who_write_python(name: str) -> None:
+    """How an argument is typed on a terminal stands beside the function, and no default is an address in memory."""
+    shown = str(inspect.signature(getattr(conflict, name)))
+    assert not [word for word in ("Annotated", "Typed", " at 0x") if word in shown]
+
+
 def test_the_lists_of_exceptions_are_short_and_of_use() -> None:
     """Each names something that a command has, and a function has not."""
     assert WITHOUT.keys() <= COMMANDS.keys()
