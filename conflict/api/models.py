@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from conflict.history.grid.folder import Folder
     from conflict.history.tasks import Runner
     from conflict.whatif.simulating.run import Simulated
+    from conflict.whatif.simulating.simulation import Simulation
     from conflict.whatif.sweeping.sweep import Swept
 
 
@@ -42,11 +43,6 @@ _SEEDS = 2**31 - 1
 _MODEL = Typed("model_file", "What to simulate (TOML).", is_file=True)
 
 
-def _document_of(found: tuple[dict[str, Any], bool]) -> dict[str, Any]:
-    return found[0]
-
-
-@answering(_document_of)
 @typed(model=_MODEL, seeds=Typed(at_least=1), seed=Typed(at_least=0, at_most=_SEEDS))
 def simulate(
     model: Path | str | Mapping[str, Any],
@@ -57,13 +53,13 @@ def simulate(
     write_binlogs: Path | str | None = None,
     force: bool = False,
     progress: StageProgress = no_progress,
-) -> tuple[dict[str, Any], bool]:
+) -> Simulation:
     """
     Simulate a workload on clusters that replicate to each other; as the command ``simulate``.
 
     Args:
         model: The file of the model, or its entries (docs/model.md).
-        seeds: How many runs, each with a seed of its own.
+        seeds: How many runs, each with a seed of its own; intervals take 6 or more.
         seed: The first seed, in place of the model's.
         out: Folder for the result of the first run, as of resolve; its binlogs go to OUT-binlogs, unless
             `write_binlogs` says where.
@@ -72,8 +68,7 @@ def simulate(
         progress: As for `resolve`.
 
     Returns:
-        The document of ``--json``: ``runs`` has the figures of each run, ``intervals`` their medians and extremes. Runs
-        whose figure ``quiet_at_the_end`` is 0 are not settled, and may lose more.
+        A `Simulation`: figures over all runs, and those of each.
 
     Raises:
         ConfigurationError: The model is wrong, or a folder cannot be written.
@@ -81,14 +76,14 @@ def simulate(
     from conflict.decoding.staging import refuse_same_output
     from conflict.whatif.simulating.model_file import load_model, model_document, parse_model
     from conflict.whatif.simulating.report import run_seeds
-    from conflict.whatif.simulating.telling import simulation_document
+    from conflict.whatif.simulating.simulation import simulation_of
 
     file = Path("model.toml") if isinstance(model, Mapping) else Path(model)
-    document = dict(model) if isinstance(model, Mapping) else model_document(file)
+    entries = dict(model) if isinstance(model, Mapping) else model_document(file)
     target, logs = path_of(out), binlogs_of(path_of(out), path_of(write_binlogs))
     refuse_same_output(target, logs)
     _check_folders(target, logs, file, force=force)
-    made = parse_model(document) if isinstance(model, Mapping) else load_model(file)
+    made = parse_model(entries) if isinstance(model, Mapping) else load_model(file)
     made = made if seed is None else attrs.evolve(made, seed=seed)
     contradicted = False
 
@@ -97,7 +92,7 @@ def simulate(
         contradicted = _keep_run(run, target, logs, progress, force=force)
 
     figures = run_seeds(made, seeds, progress, keep)
-    return {**simulation_document(made, figures), "model": document}, contradicted
+    return simulation_of(made, entries, figures, contradicted=contradicted)
 
 
 def binlogs_of(out: Path | None, write_binlogs: Path | None) -> Path | None:
