@@ -4,7 +4,8 @@ What Python users and commands call about models: simulate one or a grid of them
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,6 @@ from conflict.config.arguments import (
     StageProgress,
     Typed,
     WhatIfEngine,
-    answering,
     no_progress,
     typed,
 )
@@ -29,14 +29,13 @@ from conflict.errors import ConfigurationError
 from conflict.telling.shown_text import listed
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from conflict.api.runs import Source
     from conflict.history.grid.folder import Folder
     from conflict.history.tasks import Runner
     from conflict.whatif.simulating.run import Simulated
     from conflict.whatif.simulating.simulation import Simulation
-    from conflict.whatif.sweeping.sweep import Swept
+    from conflict.whatif.sweeping.sweep_file import Design
+    from conflict.whatif.sweeping.swept import Sweep
 
 
 _SEEDS = 2**31 - 1
@@ -185,38 +184,35 @@ def workload(
     return document
 
 
-def _runs_of(found: Swept) -> pa.Table:
-    return found.results
-
-
-@answering(_runs_of)
 @typed(
-    sweep_file=Typed(is_file=True),
-    model=Typed(is_file=True),
+    seeds=Typed(at_least=1),
     find=Typed("CONDITION"),
     over=Typed("AXIS"),
     within=Typed(at_least=0),
     workers=Typed(at_least=1),
 )
 def sweep(
-    sweep_file: Path | str,
+    model: Path | str | Mapping[str, Any] | None,
+    grid: Mapping[str, Iterable[Any]] | Path | str | None = None,
     *,
-    out: Path | str,
-    model: Path | str | None = None,
+    seeds: int | None = None,
+    out: Path | str | None = None,
     find: str | None = None,
     over: str | None = None,
     within: float | None = None,
     engine: WhatIfEngine | str = "auto",
     workers: int | None = None,
     progress: StageProgress = no_progress,
-) -> Swept:
+) -> Sweep:
     """
     Simulate a grid of models; as the command ``sweep``.
 
     Args:
-        sweep_file: The grid (TOML).
-        out: Folder of the sweep; its finished runs are not simulated again.
-        model: The model, in place of that of the file.
+        model: The model: its entries, or a file. Without `grid`, a sweep file, which has both (docs/sweep.md).
+        grid: By axis, the values to try: ``{"function": ["NDB$EPOCH()", "NDB$MAX(x)"], "latency_ms": [10, 100]}``; or a
+            sweep file, of whose model `model` takes the place.
+        seeds: Runs at each point; by default those of the file, or 10.
+        out: Folder of the sweep; its finished runs are not simulated again. None is kept without it.
         find: Find the border of this condition: 'lost_updates == 0'.
         over: Axis of the search, such as latency_ms.
         within: Distance to the border that is near enough.
@@ -225,8 +221,7 @@ def sweep(
         progress: As for `resolve`.
 
     Returns:
-        A row per run of the grid; ``lost_updates`` are lower bounds where ``unsettled_changes`` is not 0. Borders are
-        in ``borders.parquet``.
+        A `Sweep`: the runs, what is lost at each point, differences paired by seed, borders.
 
     Raises:
         ConfigurationError: The grid, the model, the condition or the folder cannot be used.
@@ -235,7 +230,6 @@ def sweep(
     from conflict.history.grid.whole_files import only_writer
     from conflict.whatif.sweeping.border import check_axis, parse_condition
     from conflict.whatif.sweeping.sweep import Search, check_folder, run_sweep
-    from conflict.whatif.sweeping.sweep_file import load_sweep
 
     if engine not in tuple(WhatIfEngine):
         message = f"engine {engine} does not sweep; use {listed([*WhatIfEngine], 'or')}"
@@ -245,14 +239,40 @@ def sweep(
             "find and over go together, and within needs both: a condition, and the axis to look for its border on"
         )
         raise ConfigurationError(message)
-    loaded, search = load_sweep(Path(sweep_file), path_of(model)), None
+    design, search = _design(model, grid, seeds), None
     if find is not None and over is not None:
-        check_axis(loaded, over, within)
+        check_axis(design, over, within)
         search = Search(parse_condition(find), over, within)
-    folder = Folder(str(Path(out).resolve()))  # its lock is beside the folder itself, not beside a link to it
-    check_folder(folder)
-    with only_writer(folder):
-        return run_sweep(loaded, folder, _runner(engine, workers, folder, progress), search, progress)
+    with tempfile.TemporaryDirectory(prefix="ndb-conflict-") as work:
+        # Its lock is beside the folder itself, not beside a link to it.
+        folder = Folder(str((Path(work) / "sweep" if out is None else Path(out)).resolve()))
+        check_folder(folder)
+        with only_writer(folder):
+            return run_sweep(design, folder, _runner(engine, workers, folder, progress), search, progress)
+
+
+def _design(
+    model: Path | str | Mapping[str, Any] | None,
+    grid: Mapping[str, Iterable[Any]] | Path | str | None,
+    seeds: int | None,
+) -> Design:
+    """Return what is swept; see `sweep`."""
+    from conflict.whatif.sweeping.sweep_file import design_of, load_sweep
+
+    given = Path(model) if isinstance(model, Path | str) else model
+    if isinstance(grid, Mapping):
+        if given is None:
+            message = "there is no model; give its entries or its file, before the grid"
+            raise ConfigurationError(message)
+        found = design_of(given, grid)
+    elif grid is not None:
+        found = load_sweep(Path(grid), given)
+    elif isinstance(given, Path):
+        found = load_sweep(given)
+    else:
+        message = "there is no grid; give the values to try by axis: {'latency_ms': [10, 100]}"
+        raise ConfigurationError(message)
+    return found if seeds is None else attrs.evolve(found, seeds=seeds)
 
 
 def _runner(engine: str, workers: int | None, folder: Folder, progress: StageProgress) -> Runner:
