@@ -178,9 +178,11 @@ def test_a_model_is_learnt_simulated_and_swept(tmp_path: Path) -> None:
     learnt = conflict.workload(DEMO / "run.toml", out=tmp_path / "learnt.toml")
     assert [Path(each["path"]).name for each in learnt["learnt_from"]] == ["A.binlog.000001", "B.binlog.000001"]
     found = conflict.simulate(learnt, seeds=2)
-    assert found["runs"] == conflict.simulate(tmp_path / "learnt.toml", seeds=2)["runs"]
-    assert [run["quiet_at_the_end"] for run in found["runs"]] == [1, 1]
+    assert found.runs == conflict.simulate(tmp_path / "learnt.toml", seeds=2).runs
+    assert found.settled
     grid = tmp_path / "sweep.toml"
-    grid.write_text('model = "learnt.toml"\n[grid]\nlatency_ms = [0, 100]\n')
-    table = conflict.sweep(grid, out=tmp_path / "swept", workers=1)
-    assert table["unsettled_changes"].to_pylist() == [0, 0]
+    grid.write_text('model = "learnt.toml"\nseeds = 1\n[grid]\nlatency_ms = [0, 100]\n')
+    swept = conflict.sweep(grid, out=tmp_path / "swept", workers=1)
+    assert [run.unsettled_changes for run in swept.runs] == swept.results["unsettled_changes"].to_pylist() == [0, 0]
+    again = conflict.sweep(learnt, {"latency_ms": [0, 100]}, seeds=1, workers=1)
+    assert again.runs == swept.runs, "without a folder, of mappings"

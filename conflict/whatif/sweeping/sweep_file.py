@@ -166,7 +166,7 @@ class Design:
 
     model: Mapping[str, Any]
     axes: Mapping[str, tuple[Any, ...]]
-    seeds: int = SEEDS
+    seeds: int = 1
 
     def points(self) -> Iterator[dict[str, Any]]:
         """Yield all points of the grid."""
