@@ -76,7 +76,7 @@ def command_of(function: Callable[..., Any]) -> Callable[[Callable[..., None]], 
         def run(**typed: Any) -> None:
             options = {name: each.value(typed[name]) for name, each in taken.items()}
             needed = {name: options.get(name, typed[name]) for name in own}
-            sources = options.pop(several) if several is not None else ()
+            sources = (several and options.pop(several)) or ()
             command(call=Call(found, sources, options), **needed)
 
         return _declared(run, command, {name: each.parameter for name, each in taken.items()} | added)
