@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from conflict.api.setting_up import init
     from conflict.checking.answers import Requirements
     from conflict.checking.logged_statements import LoggedStatements
+    from conflict.checking.replica_report import ReplicaReport
     from conflict.checking.report import Report
-    from conflict.checking.rules.replicas import ReplicaReport
     from conflict.config.run_file import RunFile, load_run_file
     from conflict.decoding.binlog_table import BinlogTable, read_binlog
     from conflict.decoding.rewritten import Rewritten
@@ -139,7 +139,7 @@ _MODULES = {
     "conflict.api.setting_up": ("init",),
     "conflict.checking.answers": ("Requirements",),
     "conflict.checking.logged_statements": ("LoggedStatements",),
-    "conflict.checking.rules.replicas": ("ReplicaReport",),
+    "conflict.checking.replica_report": ("ReplicaReport",),
     "conflict.decoding.rewritten": ("Rewritten",),
     "conflict.discovery.drafted": ("DraftedRun",),
     "conflict.whatif.diverging.divergence": ("Divergence",),

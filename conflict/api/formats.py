@@ -25,7 +25,7 @@ from ndb_formats.statement_logging.decision import BinlogFormat
 if TYPE_CHECKING:
     from conflict.checking.answers import Requirements
     from conflict.checking.logged_statements import LoggedStatements
-    from conflict.checking.rules.replicas import ReplicaReport
+    from conflict.checking.replica_report import ReplicaReport
     from conflict.decoding.rewritten import Rewritten
     from conflict.rules.functions import ConflictFunction
     from ndb_formats.binlog_reader import Event

@@ -5,18 +5,12 @@ Tables that differ between a source and a replica: `check-replica` of two schema
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
-import attrs
-import pandas as pd
-
-from conflict.checking.findings import REPLICA_CODES, Finding, Fix, Severity, TablePlace
-from conflict.checking.report import replica_report_json, tell_replica_report
+from conflict.checking.findings import REPLICA_CODES, Finding, Fix, TablePlace
+from conflict.checking.replica_report import ReplicaReport
 from conflict.checking.subject import PlacedTable, Subject
 from conflict.rules.stops import ServerStop
-from conflict.telling.shown import Shown
 from conflict.telling.shown_text import capitalized
-from conflict.telling.value import Telling
 from ndb_formats.findings import Finding as Difference
 from ndb_formats.rules.images import Logging
 from ndb_formats.rules.replica.check import ReplicaSettings, check_replica, check_table
@@ -24,56 +18,6 @@ from ndb_formats.schema.tables import Schema
 
 _MISSING = REPLICA_CODES["NDB-R001"]
 _NO_KEY = {"NDB-R042", "NDB-R043"}  # NDB-E040 says it
-
-
-@attrs.frozen(repr=False)
-class ReplicaReport(Shown):
-    """
-    Whether a replica's tables can take what a source logs. Printed, it is the answer for each table, and the findings.
-
-    Attributes:
-        settings: How the source logs rows, and what the replica converts.
-        tables: Each table of the source.
-        findings: The findings, table by table; the table of each is its only place.
-    """
-
-    settings: ReplicaSettings
-    tables: tuple[str, ...]
-    findings: tuple[Finding, ...]
-
-    def of(self, table: str) -> list[Finding]:
-        """Return the findings on a table."""
-        return [finding for finding in self.findings if finding.places == (TablePlace("", table),)]
-
-    @property
-    def worst(self) -> dict[str, Severity]:
-        """The worst severity of each table of the source; a table without findings counts as a note."""
-        order = list(Severity)
-        return {
-            name: min((finding.severity for finding in self.of(name)), key=order.index, default=Severity.NOTE)
-            for name in self.tables
-        }
-
-    def document(self) -> dict[str, Any]:
-        """Return the document of ``--json``."""
-        return replica_report_json(self)
-
-    def telling(self) -> Telling:
-        """Return what is told of it."""
-        return tell_replica_report(self)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a finding a row: table, column, code, severity, reason."""
-        return pd.DataFrame(
-            {
-                "table": finding.places[0].table,
-                "column": finding.at,
-                "code": finding.code,
-                "severity": finding.severity.value,
-                "reason": finding.sentence,
-            }
-            for finding in self.findings
-        )
 
 
 def check_schemas(source: Schema, replica: Schema, settings: ReplicaSettings) -> ReplicaReport:

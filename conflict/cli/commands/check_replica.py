@@ -15,7 +15,7 @@ from conflict.cli.refusals import code_of_findings, exit_with
 from conflict.decoding.staging import check_output
 
 if TYPE_CHECKING:
-    from conflict.checking.rules.replicas import ReplicaReport
+    from conflict.checking.replica_report import ReplicaReport
 
 
 @command_of(conflict.api.formats.check_replica)
