@@ -166,13 +166,13 @@ def _told_apart(sweep: SweepResult) -> str:
     if len(grid.rows) == 1:
         return ""
     if _winner(sweep) is not None:
-        return f"* loses least{_on_average(grid)}: differences paired by seed leave out 0."
+        return f"* loses least{_on_average(grid)}: 95 % intervals of differences paired by seed leave out 0."
     if len(sweep.rows) == 1:
         return f"Under all but {point_label(grid.axes, sweep.best)} an applier stopped, or changes were not settled."
     if len(sweep.document["seeds"]) < LEAST_RUNS:
         return f"Which loses least is not sure: that takes {LEAST_RUNS} seeds."
     names = [point_label(grid.axes, key) for key in sweep.least]
-    return f"Not told apart{_on_average(grid)}: {listed(names)}; differences paired by seed do not leave out 0."
+    return f"Not told apart{_on_average(grid)}: {listed(names)}; intervals of differences paired by seed cover 0."
 
 
 def _on_average(grid: Grid) -> str:
@@ -185,7 +185,7 @@ def _seeds(sweep: SweepResult) -> str:
     if seeds == 1:
         return "One seed: how much others differ is not known."
     extremes = f"Extremes: seeds of one point differ by up to {_PERCENT * sweep.seeds_differ:.2f} % of all changes."
-    return extremes if seeds < LEAST_RUNS else f"{extremes} 95 % intervals of {seeds:,} seeds: {METHOD}."
+    return extremes if seeds < LEAST_RUNS else f"{extremes} Intervals of {seeds:,} seeds: {METHOD}."
 
 
 def _more_lost(sweep: SweepResult) -> Iterator[Table]:
