@@ -9,7 +9,11 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from conflict.telling.drawing import WIDE, drawing_settings, fill, height_of, saved
+from conflict.telling.shown_text import one_line
 from conflict.telling.value import Chart
+
+
+_TITLE = 0.3  # inches
 
 
 class Picture(Figure):
@@ -27,6 +31,7 @@ class Picture(Figure):
 def picture_of(chart: Chart) -> Picture:
     """Return a chart as a figure."""
     with drawing_settings(chart, WIDE):
-        figure = Picture(chart, figsize=(WIDE, height_of(chart, WIDE)), layout="constrained")
+        figure = Picture(chart, figsize=(WIDE, height_of(chart, WIDE) + _TITLE), layout="constrained")
         fill(figure, chart)
+        figure.axes[0].set_title(one_line(chart.title), loc="left", fontsize="medium")
     return figure
