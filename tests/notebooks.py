@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-
 # How objects say what a notebook shows of them.
 _SHOWN_AS = {"_repr_html_": "text/html", "_repr_svg_": "image/svg+xml"}
 

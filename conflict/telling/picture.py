@@ -12,7 +12,6 @@ from conflict.telling.drawing import WIDE, drawing_settings, fill, height_of, sa
 from conflict.telling.shown_text import one_line
 from conflict.telling.value import Chart
 
-
 _TITLE = 0.3  # inches
 
 
