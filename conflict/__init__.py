@@ -18,7 +18,10 @@ What happens when row changes of two MySQL NDB Clusters meet.
     conflict.check("run.toml")                  # what servers will refuse; needs no binlog
 
     conflict.compare("run.toml")                # the same changes under other functions and formats
-    conflict.workload("run.toml"), conflict.simulate("model.toml"), conflict.sizes("binlog.000001")
+    conflict.simulate("model.toml", seeds=10)   # a model of clusters: figures, intervals, pictures
+    conflict.sweep("model.toml", {"latency_ms": [10, 100], "function": ["NDB$EPOCH()", "NDB$MAX(x)"]})
+    conflict.diverge(function="NDB$EPOCH()")    # the shortest schedule that ends badly
+    conflict.workload("run.toml"), conflict.sizes("binlog.000001")
     conflict.report(["result", "sizes.json"])   # results as one page
 
     changes = conflict.read_binlog("london/", "shop.orders")
@@ -39,47 +42,74 @@ from ndb_formats.compiled_cache import provide_cache
 
 if TYPE_CHECKING:
     from conflict.api.binlogs import decode, sizes
+    from conflict.api.formats import check_replica, logging, requirements, rewrite
     from conflict.api.models import simulate, sweep, workload
     from conflict.api.operations import channel, repair
     from conflict.api.results import conflicts, explain, explain_differences, lost, report
     from conflict.api.runs import check, compare, ingest, resolve
+    from conflict.api.searching import diverge
+    from conflict.api.setting_up import init
+    from conflict.checking.answers import Requirements
+    from conflict.checking.logged_statements import LoggedStatements
+    from conflict.checking.replica_report import ReplicaReport
     from conflict.checking.report import Report
     from conflict.config.run_file import RunFile, load_run_file
     from conflict.decoding.binlog_table import BinlogTable, read_binlog
+    from conflict.decoding.rewritten import Rewritten
+    from conflict.discovery.drafted import DraftedRun
     from conflict.errors import ConfigurationError, ConflictError, HistoryError, NotBuiltError
     from conflict.explaining.story import Story
     from conflict.results.result import Result, read_result
     from conflict.spark.data_source import register
     from conflict.spark.session import spark_session
     from conflict.whatif.comparing.comparison import Comparison
+    from conflict.whatif.diverging.divergence import Divergence
+    from conflict.whatif.estimates import Estimate
+    from conflict.whatif.simulating.simulation import Simulation
+    from conflict.whatif.sweeping.swept import Sweep
 
 __all__ = [
     "BinlogTable",
     "Comparison",
     "ConfigurationError",
     "ConflictError",
+    "Divergence",
+    "DraftedRun",
+    "Estimate",
     "HistoryError",
+    "LoggedStatements",
     "NotBuiltError",
+    "ReplicaReport",
     "Report",
+    "Requirements",
     "Result",
+    "Rewritten",
     "RunFile",
+    "Simulation",
     "Story",
+    "Sweep",
     "channel",
     "check",
+    "check_replica",
     "compare",
     "conflicts",
     "decode",
+    "diverge",
     "explain",
     "explain_differences",
     "ingest",
+    "init",
     "load_run_file",
+    "logging",
     "lost",
     "read_binlog",
     "read_result",
     "register",
     "repair",
     "report",
+    "requirements",
     "resolve",
+    "rewrite",
     "simulate",
     "sizes",
     "spark_session",
@@ -104,6 +134,18 @@ _MODULES = {
     "conflict.results.result": ("Result", "read_result"),
     "conflict.api.binlogs": ("decode", "sizes"),
     "conflict.api.models": ("simulate", "sweep", "workload"),
+    "conflict.api.formats": ("check_replica", "logging", "requirements", "rewrite"),
+    "conflict.api.searching": ("diverge",),
+    "conflict.api.setting_up": ("init",),
+    "conflict.checking.answers": ("Requirements",),
+    "conflict.checking.logged_statements": ("LoggedStatements",),
+    "conflict.checking.replica_report": ("ReplicaReport",),
+    "conflict.decoding.rewritten": ("Rewritten",),
+    "conflict.discovery.drafted": ("DraftedRun",),
+    "conflict.whatif.diverging.divergence": ("Divergence",),
+    "conflict.whatif.estimates": ("Estimate",),
+    "conflict.whatif.simulating.simulation": ("Simulation",),
+    "conflict.whatif.sweeping.swept": ("Sweep",),
     "conflict.api.results": ("conflicts", "explain", "explain_differences", "lost", "report"),
 }
 

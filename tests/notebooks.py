@@ -15,6 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+# How objects say what a notebook shows of them.
+_SHOWN_AS = {"_repr_html_": "text/html", "_repr_svg_": "image/svg+xml"}
+
 
 def outputs_of(notebook: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
     """Run the code cells; yield the outputs of each as the file has them."""
@@ -35,8 +38,10 @@ def outputs_of(notebook: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
             outputs.append({"name": "stdout", "output_type": "stream", "text": _lines(printed.getvalue())})
         if value is not None:
             shown = {"text/plain": _lines(repr(value))}
-            if hasattr(value, "_repr_html_"):
-                shown["text/html"] = _lines(value._repr_html_())
+            for name, kind in _SHOWN_AS.items():
+                text = getattr(value, name, lambda: None)()
+                if text is not None:
+                    shown[kind] = _lines(text)
             outputs.append({"data": shown, "execution_count": number, "metadata": {}, "output_type": "execute_result"})
         yield outputs
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -18,6 +18,7 @@ from conflict.config.arguments import (
     Typed,
     answering,
     no_progress,
+    typed,
 )
 from conflict.config.option_values import Moment, path_of
 from conflict.config.text_file import places_of
@@ -31,11 +32,12 @@ if TYPE_CHECKING:
 _FILES = Typed("FILES...", "Binlogs, in order: files, folders; or a run file.")
 
 
+@typed(schema=Typed(is_file=True))
 def decode(
     files: Paths,
     table: str | None = None,
     *,
-    schema: Annotated[Path | str | None, Typed(is_file=True)] = None,
+    schema: Path | str | None = None,
     schema_at: SchemaAt | str = "start",
     temporals: Temporals | str = "typed",
     start_epoch: int = 0,
@@ -95,12 +97,13 @@ def _sizes_of(found: MeasuredLog) -> dict[str, Any]:
 
 
 @answering(_sizes_of)
+@typed(files=_FILES, schema=Typed(is_file=True), row_event_max_size=Typed(at_least=256))
 def sizes(
-    files: Annotated[Paths, _FILES],
+    files: Paths,
     *,
-    schema: Annotated[Path | str | None, Typed(is_file=True)] = None,
+    schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
-    row_event_max_size: Annotated[int, Typed(at_least=256)] = DEFAULT_EVENT_SIZE,
+    row_event_max_size: int = DEFAULT_EVENT_SIZE,
     inexact_keys: bool = False,
     force: bool = False,
     plot: Path | str | None = None,

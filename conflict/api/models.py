@@ -4,10 +4,11 @@ What Python users and commands call about models: simulate one or a grid of them
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -20,48 +21,44 @@ from conflict.config.arguments import (
     StageProgress,
     Typed,
     WhatIfEngine,
-    answering,
     no_progress,
+    typed,
 )
 from conflict.config.option_values import path_of
 from conflict.errors import ConfigurationError
 from conflict.telling.shown_text import listed
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from conflict.api.runs import Source
     from conflict.history.grid.folder import Folder
     from conflict.history.tasks import Runner
     from conflict.whatif.simulating.run import Simulated
-    from conflict.whatif.sweeping.sweep import Swept
+    from conflict.whatif.simulating.simulation import Simulation
+    from conflict.whatif.sweeping.sweep_file import Design
+    from conflict.whatif.sweeping.swept import Sweep
 
 
 _SEEDS = 2**31 - 1
 _MODEL = Typed("model_file", "What to simulate (TOML).", is_file=True)
 
 
-def _document_of(found: tuple[dict[str, Any], bool]) -> dict[str, Any]:
-    return found[0]
-
-
-@answering(_document_of)
+@typed(model=_MODEL, seeds=Typed(at_least=1), seed=Typed(at_least=0, at_most=_SEEDS))
 def simulate(
-    model: Annotated[Path | str | Mapping[str, Any], _MODEL],
+    model: Path | str | Mapping[str, Any],
     *,
-    seeds: Annotated[int, Typed(at_least=1)] = 1,
-    seed: Annotated[int | None, Typed(at_least=0, at_most=_SEEDS)] = None,
+    seeds: int = 1,
+    seed: int | None = None,
     out: Path | str | None = None,
     write_binlogs: Path | str | None = None,
     force: bool = False,
     progress: StageProgress = no_progress,
-) -> tuple[dict[str, Any], bool]:
+) -> Simulation:
     """
     Simulate a workload on clusters that replicate to each other; as the command ``simulate``.
 
     Args:
         model: The file of the model, or its entries (docs/model.md).
-        seeds: How many runs, each with a seed of its own.
+        seeds: How many runs, each with a seed of its own; intervals take 6 or more.
         seed: The first seed, in place of the model's.
         out: Folder for the result of the first run, as of resolve; its binlogs go to OUT-binlogs, unless
             `write_binlogs` says where.
@@ -70,8 +67,7 @@ def simulate(
         progress: As for `resolve`.
 
     Returns:
-        The document of ``--json``: ``runs`` has the figures of each run, ``intervals`` their medians and extremes. Runs
-        whose figure ``quiet_at_the_end`` is 0 are not settled, and may lose more.
+        A `Simulation`: figures over all runs, and those of each.
 
     Raises:
         ConfigurationError: The model is wrong, or a folder cannot be written.
@@ -79,14 +75,14 @@ def simulate(
     from conflict.decoding.staging import refuse_same_output
     from conflict.whatif.simulating.model_file import load_model, model_document, parse_model
     from conflict.whatif.simulating.report import run_seeds
-    from conflict.whatif.simulating.telling import simulation_document
+    from conflict.whatif.simulating.simulation import simulation_of
 
     file = Path("model.toml") if isinstance(model, Mapping) else Path(model)
-    document = dict(model) if isinstance(model, Mapping) else model_document(file)
+    entries = dict(model) if isinstance(model, Mapping) else model_document(file)
     target, logs = path_of(out), binlogs_of(path_of(out), path_of(write_binlogs))
     refuse_same_output(target, logs)
     _check_folders(target, logs, file, force=force)
-    made = parse_model(document) if isinstance(model, Mapping) else load_model(file)
+    made = parse_model(entries) if isinstance(model, Mapping) else load_model(file)
     made = made if seed is None else attrs.evolve(made, seed=seed)
     contradicted = False
 
@@ -95,7 +91,7 @@ def simulate(
         contradicted = _keep_run(run, target, logs, progress, force=force)
 
     figures = run_seeds(made, seeds, progress, keep)
-    return {**simulation_document(made, figures), "model": document}, contradicted
+    return simulation_of(made, entries, figures, contradicted=contradicted)
 
 
 def binlogs_of(out: Path | None, write_binlogs: Path | None) -> Path | None:
@@ -138,15 +134,16 @@ def _keep_run(run: Simulated, out: Path | None, binlogs: Path | None, progress: 
     return done.contradicted
 
 
+@typed(sources=SOURCES, scale=Typed(at_least=0, at_most=1e6), conflict_fn=CONFLICT_FN, primary=CLUSTER)
 def workload(
-    *sources: Annotated[Source, SOURCES],
+    *sources: Source,
     out: Path | str | None = None,
-    scale: Annotated[float, Typed(at_least=0, at_most=1e6)] = 1.0,
+    scale: float = 1.0,
     inexact_keys: bool = False,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
-    conflict_fn: Annotated[ConflictFns | None, CONFLICT_FN] = None,
-    primary: Annotated[str | None, CLUSTER] = None,
+    conflict_fn: ConflictFns | None = None,
+    primary: str | None = None,
     force: bool = False,
     progress: StageProgress = no_progress,
 ) -> dict[str, Any]:
@@ -187,30 +184,35 @@ def workload(
     return document
 
 
-def _runs_of(found: Swept) -> pa.Table:
-    return found.results
-
-
-@answering(_runs_of)
+@typed(
+    seeds=Typed(at_least=1),
+    find=Typed("CONDITION"),
+    over=Typed("AXIS"),
+    within=Typed(at_least=0),
+    workers=Typed(at_least=1),
+)
 def sweep(
-    sweep_file: Annotated[Path | str, Typed(is_file=True)],
+    model: Path | str | Mapping[str, Any] | None,
+    grid: Mapping[str, Iterable[Any]] | Path | str | None = None,
     *,
-    out: Path | str,
-    model: Annotated[Path | str | None, Typed(is_file=True)] = None,
-    find: Annotated[str | None, Typed("CONDITION")] = None,
-    over: Annotated[str | None, Typed("AXIS")] = None,
-    within: Annotated[float | None, Typed(at_least=0)] = None,
+    seeds: int | None = None,
+    out: Path | str | None = None,
+    find: str | None = None,
+    over: str | None = None,
+    within: float | None = None,
     engine: WhatIfEngine | str = "auto",
-    workers: Annotated[int | None, Typed(at_least=1)] = None,
+    workers: int | None = None,
     progress: StageProgress = no_progress,
-) -> Swept:
+) -> Sweep:
     """
     Simulate a grid of models; as the command ``sweep``.
 
     Args:
-        sweep_file: The grid (TOML).
-        out: Folder of the sweep; its finished runs are not simulated again.
-        model: The model, in place of that of the file.
+        model: The model: its entries, or a file. Without `grid`, a sweep file, which has both (docs/sweep.md).
+        grid: By axis, the values to try: ``{"function": ["NDB$EPOCH()", "NDB$MAX(x)"], "latency_ms": [10, 100]}``; or a
+            sweep file, of whose model `model` takes the place.
+        seeds: Runs at each point; by default those of the file, or 10.
+        out: Folder of the sweep; its finished runs are not simulated again. None is kept without it.
         find: Find the border of this condition: 'lost_updates == 0'.
         over: Axis of the search, such as latency_ms.
         within: Distance to the border that is near enough.
@@ -219,8 +221,7 @@ def sweep(
         progress: As for `resolve`.
 
     Returns:
-        A row per run of the grid; ``lost_updates`` are lower bounds where ``unsettled_changes`` is not 0. Borders are
-        in ``borders.parquet``.
+        A `Sweep`: the runs, what is lost at each point, differences paired by seed, borders.
 
     Raises:
         ConfigurationError: The grid, the model, the condition or the folder cannot be used.
@@ -229,7 +230,6 @@ def sweep(
     from conflict.history.grid.whole_files import only_writer
     from conflict.whatif.sweeping.border import check_axis, parse_condition
     from conflict.whatif.sweeping.sweep import Search, check_folder, run_sweep
-    from conflict.whatif.sweeping.sweep_file import load_sweep
 
     if engine not in tuple(WhatIfEngine):
         message = f"engine {engine} does not sweep; use {listed([*WhatIfEngine], 'or')}"
@@ -239,14 +239,40 @@ def sweep(
             "find and over go together, and within needs both: a condition, and the axis to look for its border on"
         )
         raise ConfigurationError(message)
-    loaded, search = load_sweep(Path(sweep_file), path_of(model)), None
+    design, search = _design(model, grid, seeds), None
     if find is not None and over is not None:
-        check_axis(loaded, over, within)
+        check_axis(design, over, within)
         search = Search(parse_condition(find), over, within)
-    folder = Folder(str(Path(out).resolve()))  # its lock is beside the folder itself, not beside a link to it
-    check_folder(folder)
-    with only_writer(folder):
-        return run_sweep(loaded, folder, _runner(engine, workers, folder, progress), search, progress)
+    with tempfile.TemporaryDirectory(prefix="ndb-conflict-") as work:
+        # Its lock is beside the folder itself, not beside a link to it.
+        folder = Folder(str((Path(work) / "sweep" if out is None else Path(out)).resolve()))
+        check_folder(folder)
+        with only_writer(folder):
+            return run_sweep(design, folder, _runner(engine, workers, folder, progress), search, progress)
+
+
+def _design(
+    model: Path | str | Mapping[str, Any] | None,
+    grid: Mapping[str, Iterable[Any]] | Path | str | None,
+    seeds: int | None,
+) -> Design:
+    """Return what is swept; see `sweep`."""
+    from conflict.whatif.sweeping.sweep_file import design_of, load_sweep
+
+    given = Path(model) if isinstance(model, Path | str) else model
+    if isinstance(grid, Mapping):
+        if given is None:
+            message = "there is no model; give its entries or its file, before the grid"
+            raise ConfigurationError(message)
+        found = design_of(given, grid)
+    elif grid is not None:
+        found = load_sweep(Path(grid), given)
+    elif isinstance(given, Path):
+        found = load_sweep(given)
+    else:
+        message = "there is no grid; give the values to try by axis: {'latency_ms': [10, 100]}"
+        raise ConfigurationError(message)
+    return found if seeds is None else attrs.evolve(found, seeds=seeds)
 
 
 def _runner(engine: str, workers: int | None, folder: Folder, progress: StageProgress) -> Runner:

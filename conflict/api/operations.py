@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from conflict.config.arguments import RepairRules, StageProgress, Typed, answering, no_progress
+from conflict.config.arguments import RepairRules, StageProgress, Typed, answering, no_progress, typed
 from conflict.config.option_values import path_of
 from conflict.errors import ConfigurationError
 
@@ -36,10 +36,11 @@ def _document_of(found: MovedChannels) -> dict[str, Any]:
 
 
 @answering(_document_of)
+@typed(sources=_SOURCES, to=Typed("SERVER", at_least=1), after_epoch=Typed("N", at_least=0))
 def channel(
-    *sources: Annotated[Source, _SOURCES],
-    to: Annotated[int, Typed("SERVER", at_least=1)],
-    after_epoch: Annotated[int | None, Typed("N", at_least=0)] = None,
+    *sources: Source,
+    to: int,
+    after_epoch: int | None = None,
     sql: Path | str | None = None,
     parquet: Path | str | None = None,
     force: bool = False,
@@ -78,14 +79,15 @@ def channel(
     return found
 
 
+@typed(result=Typed("RESULT", "Folder that resolve wrote."), rows_per_transaction=Typed("N", at_least=1))
 def repair(
-    result: Annotated[Result | Path | str, Typed("RESULT", "Folder that resolve wrote.")],
+    result: Result | Path | str,
     rules: RepairRules = (),
     *,
     deletes: bool = False,
     reapply: bool = False,
     raise_version: bool = False,
-    rows_per_transaction: Annotated[int, Typed("N", at_least=1)] = 100,
+    rows_per_transaction: int = 100,
     out: Path | str | None = None,
     unproved: bool = False,
     force: bool = False,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -19,6 +19,7 @@ from conflict.config.arguments import (
     Typed,
     answering,
     no_progress,
+    typed,
 )
 from conflict.config.option_values import By, Moment, moment_of, path_of, words_of
 from conflict.config.text_file import place_of, places_of
@@ -103,16 +104,17 @@ def _text(value: Any) -> Any:
 
 
 @answering(CountedConflicts.document)
+@typed(result=_RESULT, since=DATETIME, until=DATETIME, table=_TABLE, observed=_OBSERVED, server=SERVER)
 def conflicts(
-    result: Annotated[Result | Path | str, _RESULT],
+    result: Result | Path | str,
     *,
     by: By | str | None = None,
-    since: Annotated[Moment | None, DATETIME] = None,
-    until: Annotated[Moment | None, DATETIME] = None,
-    table: Annotated[str | None, _TABLE] = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    table: str | None = None,
     top: int | None = None,
-    observed: Annotated[str | Sequence[str] | None, _OBSERVED] = None,
-    server: Annotated[str | Sequence[str] | None, SERVER] = None,
+    observed: str | Sequence[str] | None = None,
+    server: str | Sequence[str] | None = None,
     defaults_file: Path | str | None = None,
 ) -> CountedConflicts:
     """
@@ -169,12 +171,13 @@ def _compared(
     return compare_observed(result, [*files, *observed_on_servers(servers, defaults_file, result)])
 
 
+@typed(result=_RESULT, since=DATETIME, until=DATETIME, table=_TABLE)
 def lost(
-    result: Annotated[Result | Path | str, _RESULT],
+    result: Result | Path | str,
     *,
-    since: Annotated[Moment | None, DATETIME] = None,
-    until: Annotated[Moment | None, DATETIME] = None,
-    table: Annotated[str | None, _TABLE] = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    table: str | None = None,
     out: Path | str | None = None,
     force: bool = False,
     progress: StageProgress = no_progress,
@@ -226,13 +229,14 @@ def _chosen(
     return found, Chosen(first, last, None if table is None else found.table_named(table))
 
 
+@typed(run=_RESULT_OR_RUN, table=_TABLE, key=_KEY, transaction=Typed("ID"), exception=_EXCEPTION)
 def explain(
-    run: Annotated[Result | RunFile | Path | str, _RESULT_OR_RUN],
+    run: Result | RunFile | Path | str,
     *,
-    table: Annotated[str | None, _TABLE] = None,
-    key: Annotated[str | int | Mapping[str, object] | None, _KEY] = None,
-    transaction: Annotated[int | str | None, Typed("ID")] = None,
-    exception: Annotated[int | str | None, _EXCEPTION] = None,
+    table: str | None = None,
+    key: str | int | Mapping[str, object] | None = None,
+    transaction: int | str | None = None,
+    exception: int | str | None = None,
     progress: StageProgress = no_progress,
 ) -> Story:
     """
@@ -292,8 +296,9 @@ def _page_of(found: tuple[Path, list[Part]]) -> Path:
 
 
 @answering(_page_of)
+@typed(results=_RESULTS)
 def report(
-    results: Annotated[Paths, _RESULTS],
+    results: Paths,
     *,
     out: Path | str = "report.html",
     figures: Path | str | None = None,

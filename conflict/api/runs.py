@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -33,6 +33,7 @@ from conflict.config.arguments import (
     WhatIfEngine,
     answering,
     no_progress,
+    typed,
 )
 from conflict.config.option_values import Moment, known_name, path_of, seconds_of, words_of
 from conflict.config.text_file import places_of
@@ -62,26 +63,36 @@ def _result_of(found: tuple[RunDocument, str]) -> Result:
 
 
 @answering(_result_of)
+@typed(
+    sources=SOURCES,
+    function=RULE,
+    start_epoch=EPOCH,
+    stop_epoch=EPOCH,
+    start_datetime=DATETIME,
+    stop_datetime=DATETIME,
+    conflict_fn=CONFLICT_FN,
+    primary=CLUSTER,
+)
 def resolve(
-    *sources: Annotated[Source, SOURCES],
+    *sources: Source,
     out: Path | str | None = None,
     engine: ResolveEngine | str = "auto",
-    function: Annotated[str | Sequence[str] | None, RULE] = None,
+    function: str | Sequence[str] | None = None,
     policy: DeploymentPolicy | str = "manual",
     on_missing: OnMissing | str = "stop",
     history: Path | str | None = None,
     keep_history: Path | str | None = None,
     final_rows: bool = True,
-    start_epoch: Annotated[Mapping[str, int] | None, EPOCH] = None,
-    stop_epoch: Annotated[Mapping[str, int] | None, EPOCH] = None,
-    start_datetime: Annotated[Moment | None, DATETIME] = None,
-    stop_datetime: Annotated[Moment | None, DATETIME] = None,
+    start_epoch: Mapping[str, int] | None = None,
+    stop_epoch: Mapping[str, int] | None = None,
+    start_datetime: Moment | None = None,
+    stop_datetime: Moment | None = None,
     all_outcomes: bool = False,
     inexact_keys: bool = False,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
-    conflict_fn: Annotated[ConflictFns | None, CONFLICT_FN] = None,
-    primary: Annotated[str | None, CLUSTER] = None,
+    conflict_fn: ConflictFns | None = None,
+    primary: str | None = None,
     force: bool = False,
     progress: StageProgress = no_progress,
 ) -> tuple[RunDocument, str]:
@@ -149,18 +160,26 @@ def resolve(
     return resolve_into(run, target, engine=engine, policy=allowed, options=options, progress=progress), target
 
 
+@typed(
+    sources=SOURCES,
+    functions=Typed(in_one=True),
+    formats=Typed(in_one=True),
+    prefer=Typed(in_one=True),
+    conflict_fn=CONFLICT_FN,
+    primary=CLUSTER,
+)
 def compare(
-    *sources: Annotated[Source, SOURCES],
-    functions: Annotated[str | Sequence[str], Typed(in_one=True)] = (),
-    formats: Annotated[str | int | Sequence[int], Typed(in_one=True)] = (),
-    prefer: Annotated[str | Sequence[str], Typed(in_one=True)] = ("lost-updates", "divergence", "traffic"),
+    *sources: Source,
+    functions: str | Sequence[str] = (),
+    formats: str | int | Sequence[int] = (),
+    prefer: str | Sequence[str] = ("lost-updates", "divergence", "traffic"),
     engine: WhatIfEngine | str = "auto",
     history: Path | str | None = None,
     out: Path | str | None = None,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
-    conflict_fn: Annotated[ConflictFns | None, CONFLICT_FN] = None,
-    primary: Annotated[str | None, CLUSTER] = None,
+    conflict_fn: ConflictFns | None = None,
+    primary: str | None = None,
     force: bool = False,
     progress: StageProgress = no_progress,
 ) -> Comparison:
@@ -200,14 +219,15 @@ def compare(
     return compare_run(run, wanted, engine=engine, history=made, out=target, replace=force, progress=progress)
 
 
+@typed(sources=SOURCES, conflict_fn=CONFLICT_FN, primary=CLUSTER)
 def ingest(
-    *sources: Annotated[Source, SOURCES],
+    *sources: Source,
     out: Path | str,
     inexact_keys: bool = False,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
-    conflict_fn: Annotated[ConflictFns | None, CONFLICT_FN] = None,
-    primary: Annotated[str | None, CLUSTER] = None,
+    conflict_fn: ConflictFns | None = None,
+    primary: str | None = None,
     progress: StageProgress = no_progress,
 ) -> Ingested:
     """
@@ -235,19 +255,28 @@ def ingest(
     )
 
 
+@typed(
+    run=_RUN_FILE,
+    conflict_fn=CONFLICT_FN_OF_CHECK,
+    primary=CLUSTER,
+    variables=FILE,
+    config_ini=FILE,
+    server=SERVER,
+    function=RULE,
+)
 def check(
-    run: Annotated[RunFile | Path | str | None, _RUN_FILE] = None,
+    run: RunFile | Path | str | None = None,
     *,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
-    conflict_fn: Annotated[ConflictFns | None, CONFLICT_FN_OF_CHECK] = None,
-    primary: Annotated[str | None, CLUSTER] = None,
-    variables: Annotated[Mapping[str, Path | str] | None, FILE] = None,
-    config_ini: Annotated[Mapping[str, Path | str] | None, FILE] = None,
-    server: Annotated[str | Sequence[str] | None, SERVER] = None,
+    conflict_fn: ConflictFns | None = None,
+    primary: str | None = None,
+    variables: Mapping[str, Path | str] | None = None,
+    config_ini: Mapping[str, Path | str] | None = None,
+    server: str | Sequence[str] | None = None,
     defaults_file: Path | str | None = None,
     policy: DeploymentPolicy | str = "manual",
-    function: Annotated[str | Sequence[str] | None, RULE] = None,
+    function: str | Sequence[str] | None = None,
     server_version: str | None = None,
     progress: StageProgress = no_progress,
 ) -> Report:

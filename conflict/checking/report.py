@@ -1,5 +1,5 @@
 """
-What `requirements`, `check` and `check-replica` answer: the report, what is told of it, and as JSON.
+What `requirements` and `check` answer: the report, what is told of it, and as JSON.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
@@ -22,9 +22,6 @@ from conflict.telling.terminal import telling_text
 from conflict.telling.value import Entry, Listing, Table, Telling, Tone, Toned
 from ndb_formats.findings import ReplicaEffect
 from ndb_formats.schema.tables import Table as Definition
-
-if TYPE_CHECKING:
-    from conflict.checking.rules.replicas import ReplicaReport
 
 
 @attrs.frozen
@@ -113,7 +110,7 @@ class Report:
 
 
 _STATEMENTS = 2  # of a fix that are told
-_TONES = {
+TONES = {
     Severity.REFUSED: Tone.BAD,
     Severity.ERROR: Tone.BAD,
     Severity.WARNING: Tone.DOUBTFUL,
@@ -123,12 +120,6 @@ _STATUSES = {
     Status.USABLE: ("ok", Tone.GOOD),
     Status.USABLE_BUT: ("but", Tone.DOUBTFUL),
     Status.REFUSED: ("refused", Tone.BAD),
-}
-_GUARANTEES = {
-    Severity.REFUSED: "not guaranteed",
-    Severity.ERROR: "not guaranteed",
-    Severity.WARNING: "with warnings",
-    Severity.NOTE: "guaranteed",
 }
 
 
@@ -152,10 +143,11 @@ def _finding(finding: Finding, severity: Severity) -> Entry:
         lines.append(f"Condition: {rule.condition} (manual, {rule.page})")
     elif finding.page is not None:
         lines.append(f"Manual: {finding.page}")
-    return Entry(f"{severity} {finding.code}", finding.kind.title, [*filter(None, lines)], _TONES[severity])
+    return Entry(f"{severity} {finding.code}", finding.kind.title, [*filter(None, lines)], TONES[severity])
 
 
-def _findings(findings: Iterable[Finding]) -> Listing:
+def findings_listing(findings: Iterable[Finding]) -> Listing:
+    """Return findings one after the other: what each is, where, why, and what to do."""
     return Listing("", [_finding(each, each.severity) for each in findings])
 
 
@@ -196,7 +188,7 @@ def tell_report(report: Report) -> Telling:
         "A configuration",
         sentences=(report.summary,),
         tables=(Table("What each table will do", headings, rows, texts=len(headings)),),
-        listings=(meanings, _findings(report.findings)),
+        listings=(meanings, findings_listing(report.findings)),
     )
 
 
@@ -222,44 +214,6 @@ def report_json(report: Report) -> dict[str, Any]:
                 ],
             }
             for finding in report.findings
-        ],
-    }
-
-
-# -----------------------------------------------------------------------------------------------------------
-# A replica
-# -----------------------------------------------------------------------------------------------------------
-
-
-def tell_replica_report(report: ReplicaReport) -> Telling:
-    """Return the answer for each table, and each finding."""
-    rows = []
-    for name, worst in report.worst.items():
-        counts = Counter(finding.severity for finding in report.of(name))
-        tone = Tone.GOOD if worst is Severity.NOTE else _TONES[worst]
-        rows.append([name, Toned(_GUARANTEES[worst], tone), *(counts[severity] for severity in Severity)])
-    answers = Counter(_GUARANTEES[worst] for worst in report.worst.values())
-    parts = [f"{answer}: {answers[answer]}" for answer in dict.fromkeys(_GUARANTEES.values())]
-    headings = ("table", "answer", "refused", "errors", "warnings", "notes")
-    return Telling(
-        "A replica",
-        sentences=(f"Of {counted(len(report.tables), 'table')}, {', '.join(parts)}.",),
-        tables=(Table("Tables on the replica", headings, rows, texts=2),),
-        listings=(_findings(report.findings),),
-    )
-
-
-def replica_report_json(report: ReplicaReport) -> dict[str, Any]:
-    """Return a report as a document."""
-    settings = report.settings
-    return {
-        "binlog_row_image": settings.logging.row_image.value,
-        "ndb_update_format": attrs.asdict(settings.logging.update_format),
-        "replica_type_conversions": sorted(settings.conversions),
-        "tables": {name: _GUARANTEES[worst] for name, worst in report.worst.items()},
-        "findings": [
-            {**each.document, "table": each.places[0].table, "column": each.at, "reason": each.sentence}
-            for each in report.findings
         ],
     }
 

@@ -3,9 +3,11 @@ Commands from functions: what `conflict` exports is declared once, as an ordinar
 
 The names, types and defaults of its arguments are those of the options, and its docstring is their help. A function and
 not a class of options, because editors, `help` and mypy read a signature as it stands, and no class can stand for
-``*sources``. A command adds what only a terminal has, as arguments of its own with `typer.Option`; one that has the
-name of an argument of the function takes its place. What it needs of the function's arguments it names, with a type
-alone; `Call` is the function with all of them.
+``*sources``. How an argument is typed on a terminal stands above the function (`conflict.config.arguments.typed`).
+
+A command adds what only a terminal has, as arguments of its own with `typer.Option`; one that has the name of an
+argument of the function takes its place. What it needs of the function's arguments it names, with a type alone; `Call`
+is the function with all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from typing import Annotated, Any, Generic, Optional, TypeVar, Union, get_args, 
 import attrs
 import typer
 
-from conflict.config.arguments import Typed
+from conflict.config.arguments import Typed, typed_of
 from conflict.config.option_values import moment_of
 from conflict.config.text_file import refuse_address
 from conflict.errors import ConfigurationError
@@ -74,7 +76,7 @@ def command_of(function: Callable[..., Any]) -> Callable[[Callable[..., None]], 
         def run(**typed: Any) -> None:
             options = {name: each.value(typed[name]) for name, each in taken.items()}
             needed = {name: options.get(name, typed[name]) for name in own}
-            sources = options.pop(several) if several is not None else ()
+            sources = (several and options.pop(several)) or ()
             command(call=Call(found, sources, options), **needed)
 
         return _declared(run, command, {name: each.parameter for name, each in taken.items()} | added)
@@ -139,8 +141,7 @@ def _said(parameter: inspect.Parameter) -> tuple[Any, ...]:
 
 def _option(function: Callable[..., Any], parameter: inspect.Parameter) -> _Option:
     """Return the option of an argument: its kind by the type, its help by the docstring."""
-    declared, *said = get_args(parameter.annotation) if _said(parameter) else (parameter.annotation,)
-    typed = next((each for each in said if isinstance(each, Typed)), Typed())
+    declared, typed = parameter.annotation, typed_of(function).get(parameter.name, Typed())
     name, default = _as_option(parameter.name), parameter.default
     is_option, several = parameter.kind is parameter.KEYWORD_ONLY, parameter.kind is parameter.VAR_POSITIONAL
     kind, value = _kind(Path | Iterable[Path] if several else declared, name, typed)

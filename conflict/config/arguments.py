@@ -2,8 +2,8 @@
 What the arguments of functions for users are made of: types, choices, and how each is typed on the command line.
 
 A function that `conflict` exports is the only declaration of its command (see `conflict.cli.from_functions`). What the
-name, the type and the docstring of an argument do not say of its option stands here or beside it, as
-``Annotated[type, Typed(...)]``.
+name, the type and the docstring of an argument do not say of its option stands above the function, as
+``@typed(argument=Typed(...))``: its signature is for those who write Python.
 """
 
 from __future__ import annotations
@@ -135,12 +135,39 @@ CONFLICT_FN_OF_CHECK = attrs.evolve(CONFLICT_FN, help="In place of rows: shop.or
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
 Answer = TypeVar("Answer")
+_TYPED = "_typed"
 
 StageProgress = Callable[[str, int, int], None]
 
 
-def no_progress(stage: str, done: int, total: int) -> None:
-    """Report nothing."""
+class _NoProgress:
+    """A function whose name is all that a signature shows of it."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Report nothing."""
+
+    def __repr__(self) -> str:
+        return "no_progress"
+
+
+no_progress = _NoProgress()
+
+
+def typed(**arguments: Typed) -> Callable[[Callable[Given, Found]], Callable[Given, Found]]:
+    """Say how arguments of a function are typed on the command line, where name, type and docstring do not."""
+
+    def decorate(function: Callable[Given, Found]) -> Callable[Given, Found]:
+        assert arguments.keys() <= inspect.signature(function).parameters.keys()
+        function.__dict__[_TYPED] = arguments
+        return function
+
+    return decorate
+
+
+def typed_of(function: Callable[..., object]) -> Mapping[str, Typed]:
+    """Return what `typed` says of the arguments of a function."""
+    found: Mapping[str, Typed] = inspect.unwrap(function).__dict__.get(_TYPED, {})
+    return found
 
 
 def answering(answer: Callable[[Found], Answer]) -> Callable[[Callable[Given, Found]], Callable[Given, Answer]]:

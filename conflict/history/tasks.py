@@ -13,14 +13,17 @@ import multiprocessing
 import os
 import pickle
 import struct
+import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from multiprocessing import connection
+from types import ModuleType
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 import attrs
@@ -197,7 +200,8 @@ def _in_processes(
         return in_process(function, tasks, progress)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(workers, len(tasks)), context, _end_with_parent) as pool:
-        waiting: list[Future[Result]] = [pool.submit(function, task) for task in tasks]
+        with _without_script():
+            waiting: list[Future[Result]] = [pool.submit(function, task) for task in tasks]
         try:
             for done, each in enumerate(as_completed(waiting), start=1):
                 each.result()
@@ -209,6 +213,17 @@ def _in_processes(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return [each.result() for each in waiting]
+
+
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """Let processes start without the user's script: no task needs it, and run again, it would start processes, too."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
 
 
 def _end_with_parent() -> None:

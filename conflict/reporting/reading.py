@@ -23,7 +23,8 @@ from conflict.whatif.comparing.part import compare_part
 from conflict.whatif.diverging.part import diverge_part
 from conflict.whatif.simulating.telling import simulate_part
 from conflict.whatif.sizing.telling import sizes_part
-from conflict.whatif.sweeping.sweep import RESULTS, RUNS
+from conflict.whatif.sweeping.result import RESULTS
+from conflict.whatif.sweeping.sweep import RUNS
 from conflict.whatif.sweeping.telling import sweep_part
 from ndb_formats.stored import Stored
 

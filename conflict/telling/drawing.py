@@ -7,7 +7,8 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET  # only of SVG that matplotlib wrote here
@@ -22,6 +23,7 @@ from conflict.telling.value import Chart, Form, shown
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
 
 INK, FAINT, PAPER = "#24292f", "#d0d7de", "#ffffff"
@@ -69,8 +71,18 @@ def draw(chart: Chart, kind: str, width: float = WIDE) -> bytes:
         width: Its width in inches.
     """
     provide_matplotlib_folder()
-    import matplotlib as mpl  # noqa: PLC0415  # it may have to look for all fonts first
-    from matplotlib.figure import Figure  # noqa: PLC0415  # as above
+    from matplotlib.figure import Figure  # noqa: PLC0415  # it may have to look for all fonts first
+
+    with drawing_settings(chart, width):
+        figure = Figure(figsize=(width, height_of(chart, width)), layout="constrained")
+        fill(figure, chart)
+        return saved(figure, kind)
+
+
+@contextmanager
+def drawing_settings(chart: Chart, width: float) -> Iterator[None]:
+    """Give matplotlib the settings of a chart of some inches, for as long as it is drawn."""
+    import matplotlib as mpl  # noqa: PLC0415  # as in `draw`
 
     settings: Any = {
         "font.family": "sans-serif",
@@ -84,16 +96,25 @@ def draw(chart: Chart, kind: str, width: float = WIDE) -> bytes:
     }
     with mpl.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a browser has other fonts
-        figure = Figure(figsize=(width, _height(chart, width)), layout="constrained", facecolor=PAPER)
-        axes = figure.add_subplot(facecolor=PAPER)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
-        _FORMS[chart.form](axes, chart)
-        series = chart.data.num_columns - 1
-        if series > 1:
-            figure.legend(loc="outside upper left", ncols=_legend_columns(chart, width), frameon=False)
-        out = io.BytesIO()
-        figure.savefig(out, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
+        yield
+
+
+def fill(figure: Figure, chart: Chart) -> None:
+    """Draw a chart into an empty figure."""
+    figure.set_facecolor(PAPER)
+    axes = figure.add_subplot(facecolor=PAPER)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    _FORMS[chart.form](axes, chart)
+    if chart.data.num_columns > 2:  # several series
+        columns = _legend_columns(chart, figure.get_figwidth())
+        figure.legend(loc="outside upper left", ncols=columns, frameon=False)
+
+
+def saved(figure: Figure, kind: str) -> bytes:
+    """Return a figure as a file: ``svg`` or ``png``."""
+    out = io.BytesIO()
+    figure.savefig(out, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
     return out.getvalue()
 
 
@@ -124,7 +145,7 @@ def _themed(found: re.Match[str]) -> str:
     return f"var({name})" if name else found[0]
 
 
-def _height(chart: Chart, width: float) -> float:
+def height_of(chart: Chart, width: float) -> float:
     """Return the height in inches: bars need as much as there are, lines always the same; a legend needs its own."""
     series: int = chart.data.num_columns - 1
     legend = 0.2 * -(-series // _legend_columns(chart, width)) if series > 1 else 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Callable
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
@@ -19,12 +20,6 @@ from tests.corpora import DEMO
 
 # Commands without a function.
 WITHOUT = {
-    "init": "writes a run file for people to edit; `resolve` and all others take bare binlogs",
-    "requirements": "prints a table; `check` says it of a configuration",
-    "check-replica": "is about two schemas, and no clusters; `ndb_formats.rules.replica`",
-    "logging": "is about SQL; `ndb_formats.statement_logging`",
-    "rewrite": "writes binlogs; `ndb_formats.writing`",
-    "diverge": "is a search for those who study functions; `conflict.whatif.diverging`",
     "conformance": "tests this program",
     "demo": "shows `resolve` on a recording",
     "warm-up": "is about the installation",
@@ -55,13 +50,29 @@ NOT_HAD = {
         "of the text and the files that the command writes",
     ),
 }
-FORCELESS = {"check", "conflicts", "explain"}  # their functions write no file
+FORCELESS = {
+    "check",
+    "conflicts",
+    "explain",
+    "requirements",
+    "check-replica",
+    "logging",
+    "diverge",
+}  # their functions write no file
 # Functions that have another default, and why.
 OTHERWISE = {
     ("resolve", "out"): "a temporary folder",
     ("workload", "out"): "no file",
+    ("sweep", "out"): "a temporary folder",
+    ("init", "out"): "no file",
     ("conflicts", "top"): "all rows",
 }
+
+
+def function_of(name: str) -> Callable[..., object]:
+    """Return the function of a command."""
+    found: Callable[..., object] = getattr(conflict, name.replace("-", "_"))
+    return found
 
 
 def command_of(name: str) -> dict[str, inspect.Parameter]:
@@ -84,7 +95,7 @@ def plain(default: Any) -> Any:
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in WITHOUT])
 def test_a_command_has_its_function(name: str) -> None:
     """With the names and the defaults of the command's options."""
-    theirs = dict(inspect.signature(getattr(conflict, name)).parameters)
+    theirs = dict(inspect.signature(function_of(name)).parameters)
     left_out = {**TERMINAL, **NOT_HAD.get(name, {}), **({"force": "no file"} if name in FORCELESS else {})}
     ours = command_of(name)
     assert theirs.keys() - {"progress"} <= ours.keys()
@@ -98,8 +109,15 @@ def test_a_command_has_its_function(name: str) -> None:
 @pytest.mark.parametrize("name", [*(name for name in COMMANDS if name not in WITHOUT), "explain_differences"])
 def test_the_docstring_says_every_argument(name: str) -> None:
     """And nothing else: it is the help of the command."""
-    function = getattr(conflict, name)
+    function = function_of(name)
     assert help_of(function).keys() == inspect.signature(function).parameters.keys()
+
+
+@pytest.mark.parametrize("name", [name for name in conflict.__all__ if inspect.isfunction(getattr(conflict, name))])
+def test_a_signature_is_for_those_who_write_python(name: str) -> None:
+    """How an argument is typed on a terminal stands beside the function, and no default is an address in memory."""
+    shown = str(inspect.signature(getattr(conflict, name)))
+    assert not [word for word in ("Annotated", "Typed", " at 0x") if word in shown]
 
 
 def test_the_lists_of_exceptions_are_short_and_of_use() -> None:
@@ -108,7 +126,7 @@ def test_the_lists_of_exceptions_are_short_and_of_use() -> None:
     assert not [name for name in WITHOUT if name in conflict.__all__]
     for name, options in NOT_HAD.items():
         assert options.keys() <= command_of(name).keys()
-        assert not options.keys() & inspect.signature(getattr(conflict, name)).parameters.keys()
+        assert not options.keys() & inspect.signature(function_of(name)).parameters.keys()
 
 
 def test_what_dir_shows() -> None:
@@ -171,9 +189,11 @@ def test_a_model_is_learnt_simulated_and_swept(tmp_path: Path) -> None:
     learnt = conflict.workload(DEMO / "run.toml", out=tmp_path / "learnt.toml")
     assert [Path(each["path"]).name for each in learnt["learnt_from"]] == ["A.binlog.000001", "B.binlog.000001"]
     found = conflict.simulate(learnt, seeds=2)
-    assert found["runs"] == conflict.simulate(tmp_path / "learnt.toml", seeds=2)["runs"]
-    assert [run["quiet_at_the_end"] for run in found["runs"]] == [1, 1]
+    assert found.runs == conflict.simulate(tmp_path / "learnt.toml", seeds=2).runs
+    assert found.settled
     grid = tmp_path / "sweep.toml"
-    grid.write_text('model = "learnt.toml"\n[grid]\nlatency_ms = [0, 100]\n')
-    table = conflict.sweep(grid, out=tmp_path / "swept", workers=1)
-    assert table["unsettled_changes"].to_pylist() == [0, 0]
+    grid.write_text('model = "learnt.toml"\nseeds = 1\n[grid]\nlatency_ms = [0, 100]\n')
+    swept = conflict.sweep(grid, out=tmp_path / "swept", workers=1)
+    assert [run.unsettled_changes for run in swept.runs] == swept.results["unsettled_changes"].to_pylist() == [0, 0]
+    again = conflict.sweep(learnt, {"latency_ms": [0, 100]}, seeds=1, workers=1)
+    assert again.runs == swept.runs, "without a folder, of mappings"

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import attrs
-
-from conflict.checking.findings import REPLICA_CODES, Finding, Fix, Severity, TablePlace
+from conflict.checking.findings import REPLICA_CODES, Finding, Fix, TablePlace
+from conflict.checking.replica_report import ReplicaReport
 from conflict.checking.subject import PlacedTable, Subject
 from conflict.rules.stops import ServerStop
 from conflict.telling.shown_text import capitalized
@@ -19,35 +18,6 @@ from ndb_formats.schema.tables import Schema
 
 _MISSING = REPLICA_CODES["NDB-R001"]
 _NO_KEY = {"NDB-R042", "NDB-R043"}  # NDB-E040 says it
-
-
-@attrs.frozen
-class ReplicaReport:
-    """
-    Whether a replica's tables can take what a source logs.
-
-    Attributes:
-        settings: How the source logs rows, and what the replica converts.
-        tables: Each table of the source.
-        findings: The findings, table by table; the table of each is its only place.
-    """
-
-    settings: ReplicaSettings
-    tables: tuple[str, ...]
-    findings: tuple[Finding, ...]
-
-    def of(self, table: str) -> list[Finding]:
-        """Return the findings on a table."""
-        return [finding for finding in self.findings if finding.places == (TablePlace("", table),)]
-
-    @property
-    def worst(self) -> dict[str, Severity]:
-        """The worst severity of each table of the source; a table without findings counts as a note."""
-        order = list(Severity)
-        return {
-            name: min((finding.severity for finding in self.of(name)), key=order.index, default=Severity.NOTE)
-            for name in self.tables
-        }
 
 
 def check_schemas(source: Schema, replica: Schema, settings: ReplicaSettings) -> ReplicaReport:

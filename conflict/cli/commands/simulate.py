@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import conflict.api.models
 from conflict.cli.common import console, progress_bars
@@ -14,10 +14,13 @@ from conflict.cli.outputs import JsonOption, write_json
 from conflict.cli.refusals import ExitCode, exit_with
 from conflict.decoding.staging import check_output, refuse_same_output
 
+if TYPE_CHECKING:
+    from conflict.whatif.simulating.simulation import Simulation
+
 
 @command_of(conflict.api.models.simulate)
 def simulate(
-    call: Call[tuple[dict[str, Any], bool]],
+    call: Call[Simulation],
     model: Path,
     out: Path | None,
     write_binlogs: Path | None,
@@ -32,18 +35,17 @@ def simulate(
     Example: ndb-conflict simulate model.toml --out result --write-binlogs binlogs
     """
     from conflict.telling.terminal import print_telling
-    from conflict.whatif.simulating.telling import tell_simulation
 
     check_output(json_file, [model], force=force)
     binlogs = conflict.api.models.binlogs_of(out, write_binlogs)
     refuse_same_output(out, binlogs, json_file)
     with progress_bars() as progress:
-        document, contradicted = call(progress=progress)
-    print_telling(console, tell_simulation(document))
-    _print_kept(document["seeds"][0], binlogs, out)
-    write_json(json_file, document)
-    settled = all(run["quiet_at_the_end"] for run in document["runs"])
-    exit_with(ExitCode.CONTRADICTED if contradicted else ExitCode.DONE if settled else ExitCode.WARNED)
+        found = call(progress=progress)
+    print_telling(console, found.telling())
+    _print_kept(found.seeds[0], binlogs, out)
+    write_json(json_file, found.document())
+    settled = ExitCode.DONE if found.settled else ExitCode.WARNED
+    exit_with(ExitCode.CONTRADICTED if found.contradicted else settled)
 
 
 def _print_kept(seed: int, binlogs: Path | None, out: Path | None) -> None:

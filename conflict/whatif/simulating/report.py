@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from conflict.engine.kernels.arrays import Bool, Decisions, Int64, OperationKind
 from conflict.rules.decision import Cause, Verdict
+from conflict.whatif.estimates import estimate
 from conflict.whatif.simulating.binlogs import bytes_by_type
 from conflict.whatif.simulating.configuration import Model, followers_of
 from conflict.whatif.simulating.figures import counters_of, final_decisions, lost_in, outcome_counts
@@ -28,27 +29,16 @@ MILLISECOND, SECOND = 1e3, 1e6
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
 
-@attrs.frozen
-class Interval:
-    """The median of a figure over several seeds, and its extremes."""
-
-    median: float
-    low: float
-    high: float
-
-
 def intervals_of(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the figures of several runs as intervals."""
+    """Return the figures of several runs as estimates; None where no run has one. A count that a run lacks is 0."""
     names = dict.fromkeys(name for run in runs for name in run)
     found: dict[str, Any] = {}
     for name in names:
-        values = [run[name] for run in runs if run.get(name) is not None]
+        values = [value for run in runs if (value := run.get(name, 0)) is not None]
         if values and isinstance(values[0], Mapping):
             found[name] = intervals_of(values)
-        elif values:
-            found[name] = Interval(float(np.median(values)), float(min(values)), float(max(values)))
         else:
-            found[name] = None
+            found[name] = estimate(values) if values else None
     return found
 
 

@@ -4,6 +4,7 @@ Simulated runs: their document, what is told of them, and their part of a report
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -16,9 +17,11 @@ from conflict.telling.bytes_by_type import bytes_chart, format_name
 from conflict.telling.part import Bytes, Measured, Part, log_of
 from conflict.telling.shown_text import counted, percent
 from conflict.telling.value import Chart, Form, Table, Telling, shown
+from conflict.whatif.estimates import LEAST_RUNS, METHOD, Estimate, estimate
 from conflict.whatif.simulating.configuration import MOST_EPOCHS, Model, followers_of
-from conflict.whatif.simulating.report import Interval, intervals_of
+from conflict.whatif.simulating.report import intervals_of
 from conflict.whatif.simulating.theory import predictions
+from conflict.whatif.simulating.totals import totals_of
 from conflict.whatif.simulating.words import (
     against_recording,
     is_replayed,
@@ -43,6 +46,13 @@ _USERS = {
     "changes not settled at the end": "unsettled",
     "transactions with a rejected change": "rejected_transactions",
     "  of these, rejected in part": "partly_rejected_transactions",
+}
+_TOGETHER = {
+    "row changes": "changes",
+    "changes lost": "lost_updates",
+    "% of changes lost": "lost_share",
+    "conflicts": "conflicts",
+    "rows that end different": "rows_that_end_different",
 }
 _APPLIER = {
     "changes received": "received",
@@ -88,8 +98,9 @@ def simulation_document(model: Model, runs: Sequence[Figures]) -> dict[str, Any]
 
 
 def _plain(found: Any) -> Any:
-    if isinstance(found, Interval):
-        return attrs.asdict(found)
+    if isinstance(found, Estimate):
+        sure = () if found.median_interval is None else ("mean", "median_interval", "mean_interval")
+        return {name: getattr(found, name) for name in ("median", "low", "high", *sure)}
     return {name: _plain(each) for name, each in found.items()} if isinstance(found, Mapping) else found
 
 
@@ -159,10 +170,11 @@ def _lost(found: Figures, runs: Sequence[Figures]) -> str:
     lost = [sum(each) for each in zip(sums["rejected"], sums["overwritten"], strict=True)]
     begun = "In the median of all runs, of" if len(runs) > 1 else "Of"
     at_least = "at least " * any(site["unsettled"]["high"] for site in found["clusters"].values())
+    extremes = "" if min(lost) == max(lost) else f"; extremes {shown(min(lost))} to {shown(max(lost))}"
     return (
-        f"{begun} {shown(median(sums['changes']))} row changes of users, {at_least}{_interval(_spread(lost))} were "
-        f"lost ({shown(_PERCENT * median(map(_lost_share, runs)))} %): {shown(median(sums['rejected']))} rejected and "
-        f"{shown(median(sums['overwritten']))} overwritten."
+        f"{begun} {shown(median(sums['changes']))} row changes of users, {at_least}{shown(median(lost))} were lost "
+        f"({shown(_PERCENT * median(map(_lost_share, runs)))} %{extremes}): {shown(median(sums['rejected']))} rejected "
+        f"and {shown(median(sums['overwritten']))} overwritten."
     )
 
 
@@ -239,6 +251,7 @@ def _bytes(found: Figures) -> dict[str, float]:
 
 def _tables(document: Figures, found: Figures) -> Iterator[Table]:
     sites, runs = found["clusters"], len(document["runs"])
+    yield from _together(document["runs"])
     yield from _figures("What users did, and what they lost", "", _USERS, sites, runs)
     yield from _figures("What the appliers did", "", _APPLIER, _of_each(sites, "applier"), runs)
     followers = document.get("followers") or {name: [] for name in sites}
@@ -261,6 +274,25 @@ def _tables(document: Figures, found: Figures) -> Iterator[Table]:
         headings = ("applier", "table", "simulated", "closed form", "ratio")
         yield Table("Conflicts against the closed form", headings, predicted, texts=2)
     yield _by_table(found)
+
+
+def _together(runs: Sequence[Figures]) -> Iterator[Table]:
+    """Yield how sure the figures of all clusters together are; nothing of runs that are too few for intervals."""
+    if len(runs) < LEAST_RUNS:
+        return
+    rows = []
+    for words, name in _TOGETHER.items():
+        scale = _PERCENT if name == "lost_share" else 1.0
+        each = estimate([scale * {**run, **totals_of(run)}[name] for run in runs])
+        spans = each.median_interval, each.mean_interval, (each.low, each.high)
+        of_median, of_mean, extremes = (_span(*(span or (math.nan, math.nan))) for span in spans)
+        rows.append([words, each.median, of_median, each.mean, of_mean, extremes])
+    headings = ("", "median", "its 95 % interval", "mean", "its 95 % interval", "extremes")
+    yield Table("All clusters together", headings, rows, note=f"Intervals of {len(runs):,} runs: {METHOD}.")
+
+
+def _span(low: float, high: float) -> str:
+    return f"{shown(low)} to {shown(high)}"
 
 
 def _of_each(sites: Figures, name: str) -> dict[str, Any]:
@@ -316,10 +348,6 @@ def _by_table(found: Figures) -> Table:
     ]
     headings = ("table", *(f"changes of {name}" for name in sites), *(f"conflicts on {name}" for name in sites))
     return Table("By table", (*headings, "rows that differ"), rows)
-
-
-def _spread(values: Sequence[float]) -> dict[str, float]:
-    return {"median": median(values), "low": min(values), "high": max(values)}
 
 
 def _interval(each: Mapping[str, float] | None, scale: float = 1.0) -> str:

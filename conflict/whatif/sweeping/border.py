@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from conflict.errors import ConfigurationError
-from conflict.whatif.sweeping.sweep_file import Point, Sweep
+from conflict.whatif.sweeping.sweep_file import Design, Point
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
@@ -108,7 +108,7 @@ def parse_condition(text: str) -> Condition:
     raise ConfigurationError(message)
 
 
-def check_axis(sweep: Sweep, over: str, within: float | None = None) -> None:
+def check_axis(sweep: Design, over: str, within: float | None = None) -> None:
     """
     Make sure that a border can be looked for along an axis.
 
@@ -130,7 +130,7 @@ def check_axis(sweep: Sweep, over: str, within: float | None = None) -> None:
         raise ConfigurationError(message)
 
 
-def find_borders(sweep: Sweep, over: str, judge: Judge, within: float | None = None) -> list[Border]:
+def find_borders(sweep: Design, over: str, judge: Judge, within: float | None = None) -> list[Border]:
     """
     Find the border of a condition along an axis, for each point of the other axes.
 

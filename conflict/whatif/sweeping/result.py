@@ -5,6 +5,8 @@ A sweep as a report reads it: its runs, which point loses least, and where a con
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from statistics import fmean
 from typing import Any
 
 import attrs
@@ -17,14 +19,16 @@ from conflict.history.grid.folder import Folder
 from conflict.results.files import RESULT
 from conflict.telling.part import FunctionFigures, Topic
 from conflict.telling.value import shown
-from conflict.whatif.sweeping.summary import Grid, axis_value, grid_of, value_words
-from conflict.whatif.sweeping.sweep import BORDERS, RESULTS
+from conflict.whatif.estimates import Estimate
+from conflict.whatif.sweeping.differences import Key, Values, difference, values_of
+from conflict.whatif.sweeping.summary import Grid, axis_value, grid_of, main_axis, value_words
 
+RESULTS, BORDERS = "results.parquet", "borders.parquet"
 Row = Mapping[str, Any]
 _PERCENT = 100.0
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class SweepResult:
     """A sweep as it was read: document, rows, rows of borders."""
 
@@ -56,26 +60,48 @@ class SweepResult:
             tuple(row[name] for name in axes) for row in rows if row["stopped_appliers"] or row["unsettled_changes"]
         }
 
-    @property
-    def least(self) -> list[tuple[Any, ...]]:
-        """The rows of a table that lose least at most values of the main axis, and of these least in all; all alike."""
-        rows, stopping = self.grid("lost_share").rows, self.stopping
-        going = {key: cells for key, cells in rows.items() if key not in stopping} or rows
-        columns = zip(*going.values(), strict=True)
-        lows = [min((cell for cell in at if cell is not None), default=None) for at in columns]
-        ranks = {
-            key: (
-                -sum(cell is not None and cell == low for cell, low in zip(cells, lows, strict=True)),
-                sum(cell or 0.0 for cell in cells),
-            )
-            for key, cells in going.items()
-        }
-        return [key for key, rank in ranks.items() if rank == min(ranks.values())]
+    @cached_property
+    def rows(self) -> tuple[tuple[Any, ...], ...]:
+        """The rows of a table that can be compared, the one that loses least on average first."""
+        values, stopping = self._lost, self.stopping
+        going = [key for key in values if key not in stopping] or list(values)
+        averages = {key: fmean(share for at in values[key].values() for share in at.values()) for key in going}
+        return tuple(sorted(going, key=averages.__getitem__))
 
     @property
     def best(self) -> tuple[Any, ...]:
-        """The first of the rows that lose least."""
-        return self.least[0]
+        """The row that loses least on average in these runs; see `least`."""
+        return self.rows[0]
+
+    @cached_property
+    def least(self) -> tuple[tuple[Any, ...], ...]:
+        """
+        The rows that are not told apart from `best`, and it: alone, it loses least.
+
+        Another row is told apart if the 95 % interval of the mean difference, paired by seed, leaves out 0.
+        """
+        more = {key: self.more_than_best(key) for key in self.rows[1:]}
+        return (self.best, *(key for key, each in more.items() if each is None or not each.differs_from_0))
+
+    def more_than_best(self, key: tuple[Any, ...], at: Any = None) -> Estimate | None:
+        """
+        Return the share that a row loses more than `best`, on average over the other axes; paired by seed.
+
+        Args:
+            key: The row.
+            at: At this value of the main axis; None for all.
+        """
+        over = main_axis(self.axes)
+        mine, least = (
+            {point: by_seed for point, by_seed in self._lost[each].items() if at is None or (over, at) in point}
+            for each in (key, self.best)
+        )
+        return difference(mine, least)
+
+    @cached_property
+    def _lost(self) -> dict[Key, Values]:
+        """The share that is lost, by row of a table."""
+        return values_of(self.results, self.axes, self.grid("lost_share").axes, "lost_share")
 
     @property
     def seeds_differ(self) -> float:
@@ -94,9 +120,17 @@ class SweepResult:
 
     @property
     def function(self) -> str:
-        """The function that loses least at most values of the main axis; nothing if functions are no axis."""
+        """The function that loses least on average in these runs; nothing if functions are no axis."""
         axes = self.grid("lost_share").axes
         return str(self.best[axes.index("function")]) if "function" in axes else ""
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The functions that lose least, or may; nothing if functions are no axis."""
+        axes = self.grid("lost_share").axes
+        if "function" not in axes:
+            return ()
+        return tuple(dict.fromkeys(str(key[axes.index("function")]) for key in self.least))
 
 
 def read_sweep(folder: Folder) -> SweepResult:

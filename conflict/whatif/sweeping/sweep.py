@@ -31,12 +31,15 @@ from conflict.history.grid.folder import Folder
 from conflict.history.tasks import Runner
 from conflict.results.files import RESULT
 from conflict.results.run_document import versions
+from conflict.whatif.simulating.measured import run_of
 from conflict.whatif.simulating.model_file import parse_model
 from conflict.whatif.simulating.report import figures_of
 from conflict.whatif.simulating.run import simulate
 from conflict.whatif.sweeping.border import Border, Condition, find_borders, nearest
+from conflict.whatif.sweeping.result import BORDERS, RESULTS, SweepResult
 from conflict.whatif.sweeping.summary import flat_figures
-from conflict.whatif.sweeping.sweep_file import Point, Sweep, document_at
+from conflict.whatif.sweeping.sweep_file import Design, Point, document_at
+from conflict.whatif.sweeping.swept import Sweep
 
 RUNS = "runs"
 _FORMAT = 2  # raised when the figures of a run change
@@ -84,7 +87,7 @@ def _finish(run: SweepRun) -> None:
     run.folder.write_json(run.path, {"model": run.model, "seed": run.seed, "figures": figures})
 
 
-RESULTS, BORDERS, KIND = "results.parquet", "borders.parquet", "sweep"
+KIND = "sweep"
 
 
 @attrs.frozen
@@ -102,27 +105,9 @@ class Search:
     over: str
     within: float | None = None
 
-    def distance(self, sweep: Sweep) -> float:
+    def distance(self, sweep: Design) -> float:
         """Return the distance to a border that is small enough."""
         return nearest(sweep.axes[self.over]) if self.within is None else self.within
-
-
-@attrs.frozen(eq=False)
-class Swept:
-    """
-    A sweep that is finished.
-
-    Attributes:
-        results: A row per run of the grid.
-        borders: The borders, if any were looked for.
-        runs: Runs that it took, also those of the search.
-        new: How many of these were simulated now.
-    """
-
-    results: pa.Table
-    borders: tuple[Border, ...]
-    runs: int
-    new: int
 
 
 def check_folder(folder: Folder) -> None:
@@ -138,7 +123,7 @@ def check_folder(folder: Folder) -> None:
     raise ConfigurationError(message)
 
 
-def run_sweep(sweep: Sweep, folder: Folder, runner: Runner, search: Search | None, progress: StageProgress) -> Swept:
+def run_sweep(sweep: Design, folder: Folder, runner: Runner, search: Search | None, progress: StageProgress) -> Sweep:
     """
     Simulate what is missing of a sweep, and write its results.
 
@@ -153,38 +138,64 @@ def run_sweep(sweep: Sweep, folder: Folder, runner: Runner, search: Search | Non
     work = _Work(sweep, folder, runner, progress)
     points = list(sweep.points())
     if search is not None:  # a figure that is not there is said after one point, not after all
-        search.condition.check(work.rows(points[:1], "simulating")[0])
-    rows = [row for at in work.rows(points, "simulating") for row in at]
+        search.condition.check(_rows(work.finished(points[:1], "simulating")[0]))
+    finished = [each for at in work.finished(points, "simulating") for each in at]
     borders: tuple[Border, ...] = ()
     if search is not None:
 
         def judge(points: Sequence[Point]) -> list[int]:
-            return [sum(map(search.condition.holds, rows)) for rows in work.rows(points, "finding the border")]
+            found = work.finished(points, "finding the border")
+            return [sum(map(search.condition.holds, _rows(at))) for at in found]
 
         borders = tuple(find_borders(sweep, search.over, judge, search.within))
-    results = _table(rows)
+    results, found_borders = _table(_rows(finished)), _borders_table(borders, search)
     folder.delete(RESULT)  # until the new one is whole
     folder.delete(BORDERS)
     folder.write_table(RESULTS, results)
-    if search is not None:
-        folder.write_table(BORDERS, _borders_table(borders, search))
-    folder.write_json(RESULT, {**_document(sweep, search), **catalogue_result(folder)})
-    return Swept(results, borders, len(work.seen), work.new)
+    if found_borders is not None:
+        folder.write_table(BORDERS, found_borders)
+    document = _document(sweep, search)
+    folder.write_json(RESULT, {**document, **catalogue_result(folder)})
+    rows = () if found_borders is None else found_borders.to_pylist()
+    return Sweep(
+        result=SweepResult(document, results, rows),
+        runs=tuple(run_of(each.figures, each.run.seed, each.point) for each in finished),
+        borders=borders,
+        needed=len(work.seen),
+        new=work.new,
+    )
+
+
+@attrs.frozen
+class _Finished:
+    """A run at a point, with its figures."""
+
+    point: Point
+    run: SweepRun
+    figures: Mapping[str, Any]
+
+
+def _rows(finished: Iterable[_Finished]) -> list[dict[str, Any]]:
+    """Return the rows of finished runs."""
+    return [
+        {**_cells(each.point), "seed": each.run.seed, **flat_figures(each.figures), "model": json.dumps(each.run.model)}
+        for each in finished
+    ]
 
 
 @attrs.define
 class _Work:
     """Simulates points, each once; counts the runs that were needed and those that were not there."""
 
-    sweep: Sweep
+    sweep: Design
     folder: Folder
     runner: Runner
     progress: StageProgress
     seen: set[str] = attrs.field(factory=set)
     new: int = 0
 
-    def rows(self, points: Sequence[Point], stage: str) -> list[list[dict[str, Any]]]:
-        """Return the rows of the runs at each point, which are simulated if they are missing."""
+    def finished(self, points: Sequence[Point], stage: str) -> list[list[_Finished]]:
+        """Return the runs at each point, which are simulated if they are missing."""
         sweep, first = self.sweep, self.sweep.first_seed
         runs = [
             [SweepRun(self.folder, document_at(sweep.model, point), first + seed) for seed in range(sweep.seeds)]
@@ -199,11 +210,7 @@ class _Work:
         self.runner(_finish, missing, lambda more, _: self.progress(stage, done + more, len(every)))
         self.seen |= every.keys()
         self.new += len(missing)
-        return [[_row(point, run) for run in at] for point, at in zip(points, runs, strict=True)]
-
-
-def _row(point: Point, run: SweepRun) -> dict[str, Any]:
-    return {**_cells(point), "seed": run.seed, **flat_figures(run.figures()), "model": json.dumps(run.model)}
+        return [[_Finished(point, run, run.figures()) for run in at] for point, at in zip(points, runs, strict=True)]
 
 
 def _cells(point: Point) -> dict[str, Any]:
@@ -230,7 +237,10 @@ def _column(values: Iterable[Any]) -> pa.Array:
     )
 
 
-def _borders_table(borders: Sequence[Border], search: Search) -> pa.Table:
+def _borders_table(borders: Sequence[Border], search: Search | None) -> pa.Table | None:
+    """Return borders as a table; None if none were looked for."""
+    if search is None:
+        return None
     return _table(
         [
             {
@@ -246,7 +256,7 @@ def _borders_table(borders: Sequence[Border], search: Search) -> pa.Table:
     )
 
 
-def _document(sweep: Sweep, search: Search | None) -> dict[str, Any]:
+def _document(sweep: Design, search: Search | None) -> dict[str, Any]:
     return {
         "kind": KIND,
         "axes": {name: list(values) for name, values in sweep.axes.items()},

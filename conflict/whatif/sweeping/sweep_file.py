@@ -7,15 +7,17 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import attrs
+import numpy as np
 
 from conflict.config.text_file import located, parsed_toml, read_text, refuse_address
 from conflict.documents import Must, read, whole
 from conflict.errors import ConfigurationError
+from conflict.whatif.estimates import SEEDS
 from conflict.whatif.simulating.model_file import parse_model, with_preset
 from conflict.whatif.simulating.toml_entries import Number
 
@@ -152,7 +154,7 @@ _MOST_RUNS = 1_000_000
 
 
 @attrs.frozen
-class Sweep:
+class Design:
     """
     A grid of simulations.
 
@@ -186,17 +188,17 @@ class _File:
     """A file that describes a sweep."""
 
     grid: dict[str, Annotated[list[Any], Must("a list of different values", _differ)]] = attrs.field(factory=dict)
-    seeds: Annotated[int, whole(1, 2**31 - 1)] = 1
+    seeds: Annotated[int, whole(1, 2**31 - 1)] = SEEDS
     model: Any = None
 
 
-def load_sweep(path: Path, model_file: Path | None = None) -> Sweep:
+def load_sweep(path: Path, model: Path | Mapping[str, Any] | None = None) -> Design:
     """
     Read a file that describes a sweep; every point of it is a model that can be simulated.
 
     Args:
         path: The file.
-        model_file: The file of the model, in place of what the file says; None for that.
+        model: The model, or its file, in place of what the file says; None for that.
 
     Raises:
         ConfigurationError: Something in it is missing or wrong.
@@ -204,17 +206,41 @@ def load_sweep(path: Path, model_file: Path | None = None) -> Sweep:
     text = read_text(path)
     with located(path):
         file: _File = read(_File, parsed_toml(text))
-        axes = _axes(file)
-        given = file.model if model_file is None else str(model_file.absolute())
-        sweep = Sweep(_model(given, path), axes, file.seeds)
-        for point in sweep.points():
-            try:
-                parse_model(document_at(sweep.model, point))
-            except ConfigurationError as error:
-                where = ", ".join(f"{name} {value}" for name, value in point.items())
-                message = f"at {where}: {_model_name(given)}{error}"
-                raise ConfigurationError(message) from error
-    return sweep
+        given = str(model.absolute()) if isinstance(model, Path) else file.model if model is None else model
+        return _design(file, given, path)
+
+
+def design_of(model: Path | Mapping[str, Any], grid: Mapping[str, Iterable[Any]]) -> Design:
+    """
+    Return the sweep of a model, or of that in a file, over a grid; every point of it can be simulated.
+
+    Args:
+        model: The model, or its file.
+        grid: By axis, the values that are tried; numbers of numpy are those of Python.
+
+    Raises:
+        ConfigurationError: Something in it is missing or wrong.
+    """
+    axes = {name: [_plain(each) for each in values] for name, values in grid.items()}
+    given = str(model.absolute()) if isinstance(model, Path) else model
+    return _design(read(_File, {"grid": axes}), given, Path())
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _design(file: _File, given: Any, path: Path) -> Design:
+    """Return a sweep; `given` is its model, or the name of that one's file beside `path`."""
+    design = Design(_model(given, path), _axes(file), file.seeds)
+    for point in design.points():
+        try:
+            parse_model(document_at(design.model, point))
+        except ConfigurationError as error:
+            where = ", ".join(f"{name} {value}" for name, value in point.items())
+            message = f"at {where}: {_model_name(given)}{error}"
+            raise ConfigurationError(message) from error
+    return design
 
 
 def _axes(file: _File) -> dict[str, tuple[Any, ...]]:

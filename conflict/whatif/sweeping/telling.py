@@ -15,6 +15,7 @@ from conflict.telling.bytes_by_type import bytes_chart, format_name
 from conflict.telling.part import Bytes, Headline, Measured, Part, Topic, log_of
 from conflict.telling.shown_text import counted, listed
 from conflict.telling.value import Chart, Form, Table, Telling, shown
+from conflict.whatif.estimates import LEAST_RUNS, METHOD, Estimate
 from conflict.whatif.simulating.words import (
     against_recording,
     is_learnt,
@@ -25,9 +26,8 @@ from conflict.whatif.simulating.words import (
     without_function,
 )
 from conflict.whatif.sweeping.border import parse_condition
-from conflict.whatif.sweeping.result import SweepResult, limit_column, limit_question, read_sweep
+from conflict.whatif.sweeping.result import RESULTS, SweepResult, limit_column, limit_question, read_sweep
 from conflict.whatif.sweeping.summary import Grid, axis_value, point_label, value_words
-from conflict.whatif.sweeping.sweep import RESULTS
 
 _PERCENT = 100.0
 _MOST_LINES = 6
@@ -69,7 +69,7 @@ def sweep_part(folder: Folder) -> Part:
         folder.uri,
         _asked(found),
         {name: each for name, each in document.items() if name not in ("kind", "versions")},
-        (found.function,) if found.function else (),
+        found.functions,
         _bytes(found),
         tuple(_headlines(found)),
         tuple(limit_column(found.limits, found.borders[0]["condition"])) if found.borders else (),
@@ -132,6 +132,7 @@ def _warnings(sweep: SweepResult) -> Iterator[str]:
 
 def _tables(sweep: SweepResult) -> Iterator[Table]:
     yield _lost(sweep)
+    yield from _more_lost(sweep)
     if sweep.borders:
         yield _border_table(sweep)
     yield from recorded_epochs(sweep.document["model"], sweep.latency)
@@ -150,20 +151,65 @@ def _lost(sweep: SweepResult) -> Table:
         ]
         for key, shares in grid.rows.items()
     }
+    return _over(sweep, grid, "lost_share", cells, f"{_told_apart(sweep)} {_seeds(sweep)}".strip(), _winner(sweep))
+
+
+def _winner(sweep: SweepResult) -> tuple[Any, ...] | None:
+    """Return the row that loses least; None if there is nothing to compare it with, or another may lose as little."""
+    return sweep.best if len(sweep.rows) > 1 and len(sweep.least) == 1 else None
+
+
+def _told_apart(sweep: SweepResult) -> str:
+    """Return in a sentence which row loses least, or that this is not sure; nothing of one row alone."""
+    grid = sweep.grid("lost_share")
     if len(grid.rows) == 1:
-        return _over(sweep, grid, "lost_share", cells, _seeds(sweep))
-    alike = (
-        f"; as little: {listed([point_label(grid.axes, key) for key in sweep.least[1:]])}" if sweep.least[1:] else ""
-    )
-    least = f"* loses least{' at most values' * (grid.over is not None)}{alike}. {_seeds(sweep)}"
-    return _over(sweep, grid, "lost_share", cells, least, sweep.best)
+        return ""
+    if _winner(sweep) is not None:
+        return f"* loses least{_on_average(grid)}: 95 % intervals of differences paired by seed leave out 0."
+    if len(sweep.rows) == 1:
+        return f"Under all but {point_label(grid.axes, sweep.best)} an applier stopped, or changes were not settled."
+    if len(sweep.document["seeds"]) < LEAST_RUNS:
+        return f"Which loses least is not sure: that takes {LEAST_RUNS} seeds."
+    names = [point_label(grid.axes, key) for key in sweep.least]
+    return f"Not told apart{_on_average(grid)}: {listed(names)}; intervals of differences paired by seed cover 0."
+
+
+def _on_average(grid: Grid) -> str:
+    return "" if grid.over is None else f" on average over {grid.over}"
 
 
 def _seeds(sweep: SweepResult) -> str:
-    """Return how far figures can be told apart."""
-    if len(sweep.document["seeds"]) == 1:
+    """Return how far seeds are apart, and how intervals come about."""
+    seeds = len(sweep.document["seeds"])
+    if seeds == 1:
         return "One seed: how much others differ is not known."
-    return f"Seeds differ by up to {_PERCENT * sweep.seeds_differ:.2f} % of all changes."
+    extremes = f"Extremes: seeds of one point differ by up to {_PERCENT * sweep.seeds_differ:.2f} % of all changes."
+    return extremes if seeds < LEAST_RUNS else f"{extremes} Intervals of {seeds:,} seeds: {METHOD}."
+
+
+def _more_lost(sweep: SweepResult) -> Iterator[Table]:
+    """Yield by how much the other rows lose more than the first one; nothing if the seeds are too few for intervals."""
+    grid, others = sweep.grid("lost_share"), sweep.rows[1:]
+    if not others or len(sweep.document["seeds"]) < LEAST_RUNS:
+        return
+    cells = {key: [_percents(sweep.more_than_best(key, value)) for value in grid.values] for key in others}
+    if grid.over is not None:
+        cells = {key: [*row, _percents(sweep.more_than_best(key))] for key, row in cells.items()}
+    headings = [*grid.axes, *("all" if value is None else axis_value(value) for value in grid.values)]
+    along = "" if grid.over is None else f", by {grid.over}"
+    title = f"More lost than under {point_label(grid.axes, sweep.best)}, % of all changes{along}"
+    note = "Means of differences paired by seed, with their 95 % intervals."
+    rows = [[*key, *row] for key, row in cells.items()]
+    average = ["on average"] * (grid.over is not None)
+    yield Table(title, [*headings, *average], rows, note=note, texts=len(grid.axes))
+
+
+def _percents(found: Estimate | None) -> str | None:
+    """Return a difference of shares with its interval."""
+    if found is None or found.mean_interval is None:
+        return None
+    mean, low, high = (f"{_PERCENT * each:.2f}" for each in (found.mean, *found.mean_interval))
+    return f"{mean} ({low} to {high})"
 
 
 def _grid_table(sweep: SweepResult, figure: str) -> Table:
@@ -247,12 +293,12 @@ def _headlines(sweep: SweepResult) -> Iterator[Headline]:
     setting = (f"From {counted(sweep.results.num_rows, 'simulation')}.", _seeds(sweep))
     loses = f"With {best}, {_shares(sweep, lost)} of the changes of users are lost."
     if len(lost.rows) > 1:
-        names = [point_label(lost.axes, key) for key in sweep.least]
-        verb, mostly = f"lose{'s' * (len(names) == 1)} least", "" if lost.over is None else " at most values"
-        least = f"Of {len(lost.rows)} that were simulated, {listed(names)} {verb}{mostly}."
-        told = (least, loses) if lost.over is None else (least,)
         question = f"Which {listed(lost.axes)} lose{'s' * (len(lost.axes) == 1)} least?"
-        yield Headline(Topic.FUNCTION, question, listed(names), told, setting)
+        names = [point_label(lost.axes, key) for key in sweep.least]
+        winner = names[0] if _winner(sweep) is not None else ""
+        sure = f"Of {len(lost.rows)} that were simulated, {winner} loses least{_on_average(lost)}." if winner else ""
+        told = (sure or _told_apart(sweep), *([loses] if lost.over is None else []))
+        yield Headline(Topic.FUNCTION, question, winner or "not sure", told, setting)
     if sweep.borders:
         condition, limit = sweep.borders[0]["condition"], sweep.limits[sweep.function]
         where = f"There `{condition}` ceases to hold for {best}."

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from conflict.cli.from_functions import Call, command_of, help_of, options_of
 from conflict.cli.refusals import refusing_bad_input
 from conflict.config.arguments import EPOCH, OnMissing, Typed, answering
+from conflict.config.arguments import typed as typed_as
 from conflict.config.option_values import Moment
 
 
@@ -23,17 +24,18 @@ def _doubled(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @answering(_doubled)
+@typed_as(sources=Typed("SOURCE..."), epoch=EPOCH, order=Typed(in_one=True), least=Typed(at_least=1))
 def gather(
-    *sources: Annotated[Path, Typed("SOURCE...")],
-    epoch: Annotated[Mapping[str, int] | None, EPOCH] = None,
+    *sources: Path,
+    epoch: Mapping[str, int] | None = None,
     since: Moment | None = None,
     names: str | Sequence[str] | None = None,
     numbers: str | int | Iterable[int] | None = None,
-    order: Annotated[str | Sequence[str], Typed(in_one=True)] = ("a", "b"),
+    order: str | Sequence[str] = ("a", "b"),
     on_missing: OnMissing | str = "stop",
     rows: bool = True,
     wide: bool = False,
-    least: Annotated[int, Typed(at_least=1)] = 3,
+    least: int = 3,
     out: Path | str | None = None,
     progress: Callable[[], None] | None = None,
 ) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from conflict.history.grid.folder import Folder
 from conflict.telling.value import Table
 from conflict.whatif.sweeping.result import Limit, SweepResult, limit_column, limit_question, limits_of
 from conflict.whatif.sweeping.summary import point_label
+from conflict.whatif.sweeping.telling import _headlines as sweep_headlines
 from conflict.whatif.sweeping.telling import sweep_part, tell_sweep
 from tests.conflict.cli.commands import invoke
 
@@ -81,16 +82,16 @@ def swept(
 ) -> SweepResult:
     """Return a sweep: by function, at the latencies 10, 100 and 1,000, the shares of its seeds."""
     cells = [
-        (name, latency, share)
+        (name, latency, seed, share)
         for name, at in shares.items()
         for latency, own in zip((10, 100, 1000), at, strict=False)
-        for share in own
+        for seed, share in enumerate(own)
     ]
-    names, latencies, lost = (list(each) for each in zip(*cells, strict=True))
+    names, latencies, numbers, lost = (list(each) for each in zip(*cells, strict=True))
     figures = {"lost_share": lost, "lost_share_at_most": lost}
     figures |= {name: [0] * len(cells) for name in ("unsettled_changes", "stopped_appliers", "conflicts")}
     figures |= {"rows_that_end_different": [0] * len(cells), "stale_ms_p99": [1.5] * len(cells)}
-    results = pa.table({"function": names, "latency_ms": latencies, **figures, **columns})
+    results = pa.table({"function": names, "latency_ms": latencies, "seed": numbers, **figures, **columns})
     axes = {"function": list(shares), "latency_ms": sorted(set(latencies))}
     seeds = list(range(len(next(iter(shares.values()))[0])))
     return SweepResult({"axes": axes, "seeds": seeds, "model": model or {}}, results, borders)
@@ -101,25 +102,52 @@ def first(sweep: SweepResult) -> Table:
     return tell_sweep(sweep).tables[0]
 
 
+def seeds_of(share: float) -> list[float]:
+    """Return shares of six seeds, from one to twice as much."""
+    return [share * factor for factor in (1.0, 1.2, 1.4, 1.6, 1.8, 2.0)]
+
+
 def test_the_function_that_loses_least_is_marked() -> None:
-    """At most values of the axis; of equal ones, in all; one under which an applier stops is not compared."""
-    lost = {"f": [[0.03], [0.04]], "g": [[0.02], [0.045]], "h": [[0.0], [0.0]]}
+    """If seed by seed it loses less, however much seeds differ; one under which an applier stops is not compared."""
+    lost = {name: [seeds_of(share), seeds_of(share)] for name, share in (("f", 0.03), ("g", 0.02), ("h", 0.0))}
     table = first(swept(lost))
     assert [list(row) for row in table.rows] == [
-        ["f", "3.00", "4.00"],
-        ["g", "2.00", "4.50"],
+        ["f", "4.50", "4.50"],
+        ["g", "3.00", "3.00"],
         ["h", "0.00", "0.00"],
     ]
     assert table.headings == ("function", "10", "100")
     assert table.marked == (2, None)
-    stopping = swept(lost, stopped_appliers=[0, 0, 0, 0, 1, 0])
+    assert table.note.startswith("* loses least on average over latency_ms")
+    stopping = swept(lost, stopped_appliers=[0] * 24 + [1] + [0] * 11)
     assert (stopping.best, first(stopping).marked) == (("g",), (1, None))
     assert "In 1 run an applier stopped" in tell_sweep(stopping).alarms[0]
-    assert swept({"f": [[0.1], [0.2], [0.3]], "g": [[0.1], [0.21], [0.2]]}).best == ("g",)
     assert first(swept({"f": [[0.01], [0.02]]})).marked is None, "there is nothing to compare it with"
-    alike = swept({"f": [[0.01], [0.02]], "g": [[0.01], [0.02]], "h": [[0.02], [0.02]]})
-    assert alike.least == [("f",), ("g",)]
-    assert "at most values; as little: g." in first(alike).note
+
+
+def test_nothing_is_marked_that_is_not_sure() -> None:
+    """Where the interval of a difference covers 0, where seeds are few, and where functions lose the same."""
+    f, g = seeds_of(0.02), [0.021, 0.023, 0.03, 0.031, 0.036, 0.041]  # the differences: -1, 1, -2, 1, 0, -1 thousandths
+    unsure = swept({"f": [f, f], "g": [g, g]})
+    assert (unsure.least, first(unsure).marked) == ((("f",), ("g",)), None)
+    assert "Not told apart on average over latency_ms: f and g" in first(unsure).note
+    (headline, *_) = sweep_headlines(unsure)
+    assert headline.answer == "not sure"
+    few = swept({"f": [[0.1, 0.1, 0.1]], "g": [[0.2, 0.2, 0.2]]})
+    assert first(few).marked is None
+    assert "that takes 6 seeds" in first(few).note
+    alike = swept({"f": [f], "g": [f], "h": [seeds_of(0.04)]})
+    assert alike.least == (("f",), ("g",))
+    assert first(alike).marked is None
+
+
+def test_by_how_much_more_is_lost() -> None:
+    """Means of differences paired by seed, with intervals; worked out by hand where all differences are the same."""
+    f, g = seeds_of(0.02), [share + 0.01 for share in seeds_of(0.02)]
+    (table,) = [each for each in tell_sweep(swept({"g": [g, g], "f": [f, f]})).tables if "More" in each.title]
+    assert table.title == "More lost than under f, % of all changes, by latency_ms"
+    assert table.headings == ["function", "10", "100", "on average"]
+    assert table.rows == [["g", *["1.00 (1.00 to 1.00)"] * 3]]
 
 
 def test_what_seeds_can_tell() -> None:

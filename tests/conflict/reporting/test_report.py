@@ -63,7 +63,7 @@ def test_all_kinds_of_results_are_told(report: Path) -> None:
         "Binlog a day * the smallest for certain. whole log type 6",
         "From the recorded binlogs: 90 changes of users, ",
         "Stale time of rows, 99th percentile, ms, by latency_ms (median)",
-        "Seeds differ by up to ",
+        "seeds of one point differ by up to ",
         "The simulated epochs do not take as long as those of the recording, but as long as the model says.",
         "What the words mean @A Behind a function: cluster A is the primary",
         "conflict function NDB$EPOCH() binlog type 7 latency of links from A 50 ms rate 200 transactions per second",

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from conflict.errors import ConfigurationError
 from conflict.whatif.sweeping.border import Border, Condition, check_axis, find_borders, parse_condition
-from conflict.whatif.sweeping.sweep_file import Point, Sweep
+from conflict.whatif.sweeping.sweep_file import Design, Point
 
-SWEEP = Sweep({}, {"function": ("f", "g"), "latency_ms": (0, 1000)})
+SWEEP = Design({}, {"function": ("f", "g"), "latency_ms": (0, 1000)})
 
 
 @given(st.integers(0, 999), st.booleans())
@@ -40,7 +40,7 @@ def test_all_points_are_judged_together() -> None:
 
 def test_a_border_among_several_is_the_first() -> None:
     """The values of the grid show that there are more."""
-    sweep = Sweep({}, {"x": (0.0, 1.0, 2.0)})
+    sweep = Design({}, {"x": (0.0, 1.0, 2.0)})
     judge = lambda points: [int(not 0.5 < point["x"] < 1.5) for point in points]  # noqa: E731  # short
     (found,) = find_borders(sweep, "x", judge, within=0.1)
     assert (found.holds, found.fails, found.only) == (0.5, 0.5625, False)
@@ -52,7 +52,7 @@ SEEDS = st.lists(st.integers(0, 999), min_size=3, max_size=3)
 @given(borders=SEEDS, below=st.booleans())
 def test_seeds_that_differ(borders: list[int], below: bool) -> None:
     """Each seed has a border of its own: up to the least it holds with all of them, beyond the most with none."""
-    sweep = Sweep({}, {"latency_ms": (0, 1000)}, seeds=3)
+    sweep = Design({}, {"latency_ms": (0, 1000)}, seeds=3)
 
     def judge(points: Sequence[Point]) -> list[int]:
         return [sum((point["latency_ms"] <= each) == below for each in borders) for point in points]
@@ -64,7 +64,7 @@ def test_seeds_that_differ(borders: list[int], below: bool) -> None:
 
 def test_a_seed_that_never_fails() -> None:
     """Then there is no value at which it fails with every seed, though it holds with every one nowhere."""
-    sweep = Sweep({}, {"latency_ms": (0, 1000)}, seeds=2)
+    sweep = Design({}, {"latency_ms": (0, 1000)}, seeds=2)
     (found,) = find_borders(sweep, "latency_ms", lambda points: [1] * len(points))
     assert (found.holds, found.fails, found.only) == (None, None, True)
 
@@ -104,7 +104,7 @@ def test_axes_to_look_along() -> None:
             check_axis(SWEEP, over)
     check_axis(SWEEP, "latency_ms")
     with pytest.raises(ConfigurationError, match="its numbers are names"):
-        check_axis(Sweep({}, {"binlog_type": (2, 7)}), "binlog_type")
+        check_axis(Design({}, {"binlog_type": (2, 7)}), "binlog_type")
 
 
 def test_a_distance_that_whole_numbers_do_not_have() -> None:
@@ -112,4 +112,4 @@ def test_a_distance_that_whole_numbers_do_not_have() -> None:
     with pytest.raises(ConfigurationError, match=r"write a value of latency_ms with a decimal point, as in 0\.0"):
         check_axis(SWEEP, "latency_ms", within=0.5)
     check_axis(SWEEP, "latency_ms", within=1)
-    check_axis(Sweep({}, {"latency_ms": (0.0, 1000)}), "latency_ms", within=0.5)
+    check_axis(Design({}, {"latency_ms": (0.0, 1000)}), "latency_ms", within=0.5)

@@ -58,7 +58,7 @@ def test_a_sweep_that_was_stopped_goes_on(sweep_file: Path, tmp_path: Path) -> N
         run_sweep(sweep, stopped, stopping_after(3), None, no_progress)
     assert not stopped.exists("run.json")
     swept = run_sweep(sweep, stopped, in_process, None, no_progress)
-    assert (swept.runs, swept.new) == (8, 5)
+    assert (swept.needed, swept.new) == (8, 5)
     assert stopped.read_bytes(RESULTS) == whole.read_bytes(RESULTS)
 
 
@@ -129,6 +129,7 @@ def test_axes_that_are_no_numbers(tmp_path: Path) -> None:
     file = tmp_path / "sweep.toml"
     file.write_text(
         """
+seeds = 1
 [model]
 seconds = 1
 recordcount = 20
@@ -199,7 +200,7 @@ def test_runs_that_are_not_settled_are_said(tmp_path: Path) -> None:
     model = "drain_seconds = 10\n" + MODEL
     (tmp_path / "model.toml").write_text(model)
     file, out = tmp_path / "sweep.toml", tmp_path / "out"
-    file.write_text('model = "model.toml"\n[grid]\noutage_seconds = [0, 100]\n')
+    file.write_text('model = "model.toml"\nseeds = 1\n[grid]\noutage_seconds = [0, 100]\n')
     find = ("--find", "lost_share < 0.9", "--over", "outage_seconds", "--within", 50)
     code, output = invoke("sweep", file, "--out", out, "--workers", 1, *find)
     assert code == ExitCode.WARNED
@@ -215,7 +216,7 @@ def test_runs_that_are_not_settled_are_said(tmp_path: Path) -> None:
     assert "in 1 run changes were not settled at the end" in page
     assert "Where changes were not settled at the end, at least so many." in page
     (tmp_path / "model.toml").write_text(MODEL)
-    file.write_text('model = "model.toml"\n[grid]\noutage_seconds = [0, 1, 100]\n')
+    file.write_text('model = "model.toml"\nseeds = 1\n[grid]\noutage_seconds = [0, 1, 100]\n')
     assert invoke("sweep", file, "--out", tmp_path / "whole", "--workers", 1)[0] == ExitCode.DONE
     rows = pq.read_table(tmp_path / "whole" / RESULTS).to_pylist()
     assert [row["lost_updates"] for row in rows] == sorted(row["lost_updates"] for row in rows)
