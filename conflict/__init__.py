@@ -21,6 +21,9 @@ What happens when row changes of two MySQL NDB Clusters meet.
     conflict.workload("run.toml"), conflict.simulate("model.toml"), conflict.sizes("binlog.000001")
     conflict.report(["result", "sizes.json"])   # results as one page
 
+    history = conflict.History(A=["insert 1 v=0", "update 1 v=5"], B=["apply 1", "update 1 v=7", "apply 2"])
+    history.resolve("NDB$EPOCH()")              # what becomes of a schedule that is typed in
+
     changes = conflict.read_binlog("london/", "shop.orders")
     changes.to_pandas()                         # or to_arrow(), to_polars(), or batch by batch
 
@@ -51,6 +54,8 @@ if TYPE_CHECKING:
     from conflict.results.result import Result, read_result
     from conflict.spark.data_source import register
     from conflict.spark.session import spark_session
+    from conflict.typed.history import History
+    from conflict.typed.verdicts import Verdicts
     from conflict.whatif.comparing.comparison import Comparison
 
 __all__ = [
@@ -58,12 +63,14 @@ __all__ = [
     "Comparison",
     "ConfigurationError",
     "ConflictError",
+    "History",
     "HistoryError",
     "NotBuiltError",
     "Report",
     "Result",
     "RunFile",
     "Story",
+    "Verdicts",
     "channel",
     "check",
     "compare",
@@ -103,6 +110,8 @@ _MODULES = {
     "conflict.api.operations": ("channel", "repair"),
     "conflict.results.result": ("Result", "read_result"),
     "conflict.api.binlogs": ("decode", "sizes"),
+    "conflict.typed.history": ("History",),
+    "conflict.typed.verdicts": ("Verdicts",),
     "conflict.api.models": ("simulate", "sweep", "workload"),
     "conflict.api.results": ("conflicts", "explain", "explain_differences", "lost", "report"),
 }
