@@ -37,10 +37,12 @@ class Lane:
 
     Attributes:
         name: Its name.
-        end: What stands below it, line by line.
+        start: What stands above its events, line by line.
+        end: What stands below them.
     """
 
     name: str
+    start: tuple[str, ...] = ()
     end: tuple[str, ...] = ()
 
 
@@ -78,12 +80,15 @@ def lanes_svg(lanes: Sequence[Lane], events: Sequence[LaneEvent]) -> str:
         _GAP + _LINE * max((len(folded[lane, row]) for lane in (0, 1) if (lane, row) in folded), default=1)
         for row in range(1, rows + 1)
     ]
-    tops = list(accumulate(heights, initial=_HEAD))
+    head = [_folded(lane.start) for lane in lanes]
+    tops = list(accumulate(heights, initial=_HEAD + _LINE * max(map(len, head))))
     middles = {row: (tops[row - 1] + tops[row]) / 2 for row in range(1, rows + 1)}
     foot = [_folded(lane.end) for lane in lanes]
     height = tops[-1] + _GAP + _LINE * max(map(len, foot))
     shapes = [
-        *_lines(lanes, foot, tops[-1]),
+        *_lines(lanes, tops[-1]),
+        *_ends(head, _HEAD),
+        *_ends(foot, tops[-1] + _GAP),
         *(shape for each in events for shape in _arrows(each, middles)),
         *(shape for each in events for shape in _event(each, middles[each.row], folded[each.lane, each.row])),
     ]
@@ -105,13 +110,18 @@ def _x(lane: int) -> float:
     return _WIDE / 2 + (lane - 0.5) * _BETWEEN
 
 
-def _lines(lanes: Sequence[Lane], foot: Sequence[Sequence[str]], bottom: float) -> Iterator[Html]:
-    """Yield the lanes, with their names above and their ends below."""
-    for place, (lane, end) in enumerate(zip(lanes, foot, strict=True)):
+def _lines(lanes: Sequence[Lane], bottom: float) -> Iterator[Html]:
+    """Yield the lanes, with their names above."""
+    for place, lane in enumerate(lanes):
         x = f"{_x(place):g}"
         yield element("line", x1=x, y1=f"{_HEAD - 12}", x2=x, y2=f"{bottom:g}", stroke=_FAINT, stroke_width="2")
         yield element("text", lane.name, x=x, y="14", text_anchor="middle", font_weight="bold", font_size="14")
-        yield from _text(place, bottom + _GAP + _LINE * len(end) / 2, end, font_weight="bold")
+
+
+def _ends(ends: Sequence[Sequence[str]], top: float) -> Iterator[Html]:
+    """Yield what stands at the ends of lanes."""
+    for lane, lines in enumerate(ends):
+        yield from _text(lane, top + _LINE * len(lines) / 2, lines, font_weight="bold")
 
 
 def _event(event: LaneEvent, y: float, lines: Sequence[str]) -> Iterator[Html]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
 from conflict.errors import ConfigurationError
+from conflict.typed.json_lines import history_of_json_lines, json_lines_of
 from conflict.typed.notation import change_text, read_step, step_text
 from conflict.typed.order import PlacedStep, placed_steps
 from conflict.typed.steps import (
@@ -29,6 +31,7 @@ from conflict.typed.steps import (
 from conflict.typed.tables import Tables
 from ndb_formats.errors import FormatError
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.stored import path_of
 
 if TYPE_CHECKING:
     from conflict.rules.functions import ConflictFunction
@@ -150,6 +153,79 @@ class History:
         from conflict.typed.verdicts import verdicts_of  # noqa: PLC0415  # as above
 
         return verdicts_of(self, rules_of(self, function, binlog_type, primary))
+
+    def to_binlogs(
+        self,
+        folder: Path | str,
+        function: Function | Mapping[str, Function] = None,
+        binlog_type: int | str = 7,
+        primary: str | None = None,
+    ) -> Path:
+        """
+        Write the binlogs of both clusters, and a run file for them, and return its path.
+
+        Args:
+            folder: A new folder.
+            function: As for `resolve`.
+            binlog_type: As for `resolve`.
+            primary: As for `resolve`.
+
+        Raises:
+            ConfigurationError: As for `resolve`; or the folder is there.
+        """
+        from conflict.typed.recording import write_run  # noqa: PLC0415  # as above
+        from conflict.typed.rules import rules_of  # noqa: PLC0415  # as above
+
+        write_run(self, rules_of(self, function, binlog_type, primary), path_of(folder))
+        return path_of(folder) / "run.toml"
+
+    def to_recording(
+        self,
+        folder: Path | str,
+        function: Function | Mapping[str, Function] = None,
+        binlog_type: int | str = 7,
+        primary: str | None = None,
+        description: str = "A History that was typed in.",
+    ) -> Path:
+        """
+        Write a recording, for `conformance`: the scenario, binlogs, and what clusters are expected to end with.
+
+        Args:
+            folder: A new folder.
+            function: As for `resolve`.
+            binlog_type: As for `resolve`.
+            primary: As for `resolve`.
+            description: What the recording is about.
+
+        Raises:
+            ConfigurationError: As for `resolve`; or the folder is there, or tables are in several databases.
+        """
+        from conflict.typed.recording import write_recording  # noqa: PLC0415  # as above
+        from conflict.typed.rules import rules_of  # noqa: PLC0415  # as above
+
+        write_recording(self, rules_of(self, function, binlog_type, primary), description, path_of(folder))
+        return path_of(folder)
+
+    def to_json_lines(self) -> str:
+        """Return the History as JSON lines, one step a line."""
+        return json_lines_of(self)
+
+    @classmethod
+    def from_json_lines(cls, source: Path | str) -> History:
+        """
+        Return the History of JSON lines.
+
+        Args:
+            source: A file, or the lines as one text.
+
+        Raises:
+            ConfigurationError: A line is no JSON, or no step; the message names it.
+        """
+        text = str(source)
+        if isinstance(source, str) and source.lstrip().startswith("{"):
+            return history_of_json_lines(text.split("\n"))
+        path = path_of(source)
+        return history_of_json_lines(path.read_text("utf-8").split("\n"), f"{path}: line")
 
     def settled(self) -> History:
         """

@@ -155,13 +155,15 @@ def _exceptions(verdicts: Verdicts) -> Iterator[Entry]:
 
 def history_picture(history: History) -> str:
     """Return a History as two lanes, in SVG."""
-    return lanes_svg([*map(Lane, history.names)], list(_events(history, None)))
+    start = tuple(_start(history))
+    return lanes_svg([Lane(name, start) for name in history.names], list(_events(history, None)))
 
 
 def verdicts_html(verdicts: Verdicts) -> str:
     """Return what a notebook shows of verdicts: the lanes with the decisions, then the tables."""
+    start = tuple(_start(verdicts.history))
     picture = lanes_svg(
-        [Lane(name, tuple(_rows(verdicts, name))) for name in verdicts.history.names],
+        [Lane(name, start, tuple(_rows(verdicts, name))) for name in verdicts.history.names],
         list(_events(verdicts.history, verdicts)),
     )
     told = tell_verdicts(verdicts)
@@ -186,11 +188,24 @@ def _events(history: History, verdicts: Verdicts | None) -> Iterator[LaneEvent]:
                 and applied[placed.cluster] < (each.step.epoch or 0) <= last
             )
             applied[placed.cluster] = last
-            tone = _tone(verdicts, placed)
+            causes, tone = _judged_of(verdicts, placed, causes), _tone(verdicts, placed)
         elif isinstance(placed.step, Restart):
             applied[placed.cluster] = 0 if placed.step.rewound else applied[placed.cluster]
             tone = Tone.QUIET
         yield LaneEvent(names[placed.cluster], placed.row, tuple(lines), causes, tone)
+
+
+def _judged_of(
+    verdicts: Verdicts | None, placed: PlacedStep, causes: tuple[tuple[int, int], ...]
+) -> tuple[tuple[int, int], ...]:
+    """Return those causes of an apply whose changes it judged; of one that judged nothing the last one."""
+    if verdicts is None or not causes:
+        return causes
+    other = verdicts.history.other(placed.cluster)
+    rows = {each.number: each.row for each in verdicts.history.placed if each.cluster == other}
+    place = placed.cluster, placed.number
+    judged = {rows.get(each.source_step) for each in verdicts.judged if (each.applier, each.step) == place}
+    return tuple(cause for cause in causes if cause[1] in judged) or causes[-1:]
 
 
 def _tone(verdicts: Verdicts | None, placed: PlacedStep) -> Tone:
