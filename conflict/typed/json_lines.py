@@ -56,7 +56,7 @@ class _Line:
     changes: list[_Change] | None = None
     transaction_id: int | None = None
     apply: int | Text | None = None
-    logged: bool = False
+    logged: bool | None = None
     restart: Literal["restart", "rewind"] | None = None
 
 
@@ -76,7 +76,7 @@ def _step_json(tables: Tables, step: Step) -> dict[str, object]:
     epoch: dict[str, object] = {"epoch": epoch_text(step.epoch or 0)}
     if isinstance(step, Apply):
         epoch["apply"] = epoch_text(step.foreign_epoch or 0)
-        return {**epoch, "logged": True} if step.logged else epoch
+        return epoch if step.logged is None else {**epoch, "logged": step.logged}
     if step.id is not None:
         epoch["transaction_id"] = step.id
     return {**epoch, "changes": [_change_json(tables, change) for change in step.changes]}

@@ -7,6 +7,7 @@ Steps as texts: the short notation, in which Histories are typed and printed.
     apply 2                   epochs of the other cluster up to 2;  apply  takes the next one
     restart, rewind           the applier is stopped and started; after a rewind it begins at the first epoch
     4: delete 1               the step is in epoch 4
+    apply 2 logged            its own epoch is logged whatever it changes;  unlogged  is never
 
 Values are as in SQL: 5, -1.5, 'text', x'00FF', NULL.
 """
@@ -35,7 +36,7 @@ _TOKEN = re.compile(
 )
 _PLAIN_NAME = re.compile(r"[^\W\d][\w$]*")
 _NULL = "null"
-_LOGGED = "logged"
+_LOGGED = {"logged": True, "unlogged": False}
 
 
 @attrs.frozen
@@ -125,7 +126,8 @@ def read_step(text: str) -> Step:
 def _step(reader: _Reader, epoch: int | None, identity: int | None) -> Step:
     if reader.accept("apply"):
         foreign = reader.epoch() if reader.tokens and reader.tokens[0].kind == "number" else None
-        return Apply(foreign, epoch, reader.accept(_LOGGED) is not None)
+        word = reader.accept(*_LOGGED)
+        return Apply(foreign, epoch, None if word is None else _LOGGED[word])
     word = reader.accept("restart", "rewind")
     if word is not None:
         if epoch is not None:
@@ -207,7 +209,7 @@ def step_text(step: Step, *, first_table: str = "", with_epoch: bool = True) -> 
         return "rewind" if step.rewound else "restart"
     if isinstance(step, Apply):
         foreign = "" if step.foreign_epoch is None else f" {epoch_text(step.foreign_epoch)}"
-        text = f"apply{foreign}{f' {_LOGGED}' if step.logged else ''}"
+        text = f"apply{foreign}{''.join(f' {word}' for word, each in _LOGGED.items() if each is step.logged)}"
     else:
         text = "; ".join(change_text(change, first_table) for change in step.changes)
     if step.epoch is None or not with_epoch:

@@ -270,6 +270,7 @@ class _Side:
                 self.groups[own],
                 source.here.name,
                 epoch,
+                step.logged is not False,
                 restarted=self.restarted,
                 period=self.period,
                 committed=committed,
@@ -279,9 +280,10 @@ class _Side:
             if result.stop is not None:
                 self.stopped_at = item
                 break
-            if result.effects.get((own, item.group)) or step.logged:
-                self.logged.add(own)
-            self.groups[own] += 1
+            if item.traced:
+                self.groups[own] += 1
+                if result.effects.get((own, item.group)) or step.logged:
+                    self.logged.add(own)
             self.restarted = False
         self.taken = step.foreign_epoch or 0
         notes = ["the applier has stopped"] if result.stop is not None and not items else []
@@ -302,7 +304,7 @@ class _Side:
         """Return an epoch apply with or without a trace: an own epoch that changed nothing is not logged."""
         if isinstance(item, timeline.Transaction):
             return item
-        if item.epoch in self.logged and item != self.stopped_at:
+        if item.epoch in self.logged and item.traced and item != self.stopped_at:
             return item
         return attrs.evolve(item, traced=False, group=item.group - 1)
 

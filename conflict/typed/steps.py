@@ -100,12 +100,13 @@ class Apply:
     Attributes:
         foreign_epoch: The last one; None for the next one.
         epoch: Own epoch in which it commits; None for the next one.
-        logged: Whether the own epoch is logged whatever becomes of these rows, because it changes others.
+        logged: Whether its own epoch is logged, so that the other cluster hears of it: None if that follows from
+            whether it changes rows; True or False if that is known, because of rows that are not in the History.
     """
 
     foreign_epoch: int | None = None
     epoch: int | None = None
-    logged: bool = False
+    logged: bool | None = None
 
 
 @attrs.frozen
