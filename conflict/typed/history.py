@@ -91,7 +91,7 @@ class History:
             raise ConfigurationError(message)
         read = {name: list(_read_steps(known, name, steps)) for name, steps in clusters.items()}
         rows = tuple(_start(known, start))
-        numbered = {name: list(_numbered(name, steps)) for name, steps in read.items()}
+        numbered = {name: list(_numbered(name, steps, FIRST_EPOCH if rows else 1)) for name, steps in read.items()}
         first, second = numbered
         others = {first: numbered[second], second: numbered[first]}
         lanes = {name: tuple(_with_applies(name, steps, others[name])) for name, steps in numbered.items()}
@@ -294,15 +294,15 @@ def _at(place: str, given: object, error: Exception) -> ConfigurationError:
     return ConfigurationError(f"{place}{named}: {error}")
 
 
-def _numbered(cluster: str, steps: Sequence[Step]) -> Iterator[Step]:
-    """Yield steps with their epochs; those that name none have the next one."""
+def _numbered(cluster: str, steps: Sequence[Step], least: int) -> Iterator[Step]:
+    """Yield steps with their epochs; those that name none have the next one. None is below `least`."""
     last = 0
     for number, step in enumerate(steps, start=1):
         if isinstance(step, Restart):
             yield step
             continue
         epoch = (next_epoch(last) if last else FIRST_EPOCH) if step.epoch is None else step.epoch
-        if epoch < max(last, FIRST_EPOCH):
+        if epoch < max(last, least):
             before = f"the step before it is in epoch {epoch_text(last)}" if last else "the first epoch is 1"
             message = f"it names epoch {epoch_text(epoch)}, but {before}; epochs never fall"
             raise _at(f"step {number} of {cluster}", step, ConfigurationError(message))

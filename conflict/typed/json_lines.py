@@ -21,7 +21,7 @@ import attrs
 
 from conflict.documents import Name, Text, read
 from conflict.errors import ConfigurationError
-from conflict.typed.steps import WORDS, Apply, Change, Restart, Step, Transaction, epoch_of, epoch_text
+from conflict.typed.steps import OPERATIONS, Apply, Change, Restart, Step, Transaction, epoch_of, epoch_text
 from conflict.typed.tables import Tables
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.decimals import decimal_text
@@ -40,6 +40,7 @@ class _Change:
     insert: _Row | None = None
     update: _Row | None = None
     delete: _Row | None = None
+    read: _Row | None = None
     values: _Row = attrs.field(factory=dict)
     table: Text = ""
 
@@ -86,7 +87,7 @@ def _change_json(tables: Tables, change: Change) -> dict[str, object]:
     table = tables.named(change.table)
     key = zip(table.table.primary_key, map(_plain, change.key), strict=True)
     found: dict[str, object] = {change.word: dict(key)}
-    if change.operation is not Operation.DELETE_ROW:
+    if change.values or change.operation is Operation.WRITE_ROW:
         found["values"] = {name: _plain(value) for name, value in change.values}
     return found if table is tables.first else found | {"table": table.name}
 
@@ -146,13 +147,17 @@ def _step_of(tables: Tables, line: _Line) -> Step:
 
 
 def _change_of(tables: Tables, given: _Change) -> Change:
-    rows = {operation: getattr(given, word) for operation, word in WORDS.items()}
-    found = [(operation, row) for operation, row in rows.items() if row is not None]
+    found = [(word, row) for word in OPERATIONS if (row := getattr(given, word)) is not None]
     if len(found) != 1:
-        message = "a change has the key of its row as insert, update or delete, one of them"
+        message = f"a change has the key of its row as {', '.join(OPERATIONS)}, one of them"
         raise ConfigurationError(message)
-    ((operation, row),) = found
-    return Change(operation, tuple(_key(tables, given.table, row)), tuple(given.values.items()), given.table)
+    ((word, row),) = found
+    key = tuple(_key(tables, given.table, row))
+    change = Change(OPERATIONS[word], key, tuple(given.values.items()), given.table)
+    if change.word != word:
+        message = f"{word} has {'no ' if change.reads else ''}values, which an update has and a read has not"
+        raise ConfigurationError(message)
+    return change
 
 
 def _key(tables: Tables, table: str, row: Mapping[str, Any]) -> Iterator[Any]:

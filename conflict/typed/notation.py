@@ -4,6 +4,7 @@ Steps as texts: the short notation, in which Histories are typed and printed.
     insert 1 v=0              a transaction; the key comes first, of several columns in brackets: (1, 'two')
     update orders 1 v=5       a row of another table than the first one
     update 1 v=5; delete 2    a transaction of two changes
+    read 1; delete 2          a read under an exclusive lock that is logged (ndb_log_exclusive_reads)
     apply 2                   epochs of the other cluster up to 2;  apply  takes the next one
     restart, rewind           the applier is stopped and started; after a rewind it begins at the first epoch
     4: delete 1               the step is in epoch 4
@@ -22,13 +23,12 @@ from typing import Any
 import attrs
 
 from conflict.errors import ConfigurationError
-from conflict.typed.steps import WORDS, Apply, Change, Restart, Step, Transaction, epoch_of, epoch_text
+from conflict.typed.steps import OPERATIONS, READ, Apply, Change, Restart, Step, Transaction, epoch_of, epoch_text
 from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.tables import split_full_name
 from ndb_formats.types.decimals import decimal_text
 from ndb_formats.types.values import Value
 
-_OPERATIONS = {word: operation for operation, word in WORDS.items()}
 _TOKEN = re.compile(
     r"\s*(?:(?P<hex>[xX]'(?:[0-9a-fA-F]{2})*')|(?P<text>'(?:[^']|'')*')"
     r"|(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
@@ -141,11 +141,11 @@ def _step(reader: _Reader, epoch: int | None, identity: int | None) -> Step:
 
 
 def _change(reader: _Reader) -> Change:
-    word = reader.accept(*_OPERATIONS)
+    word = reader.accept(*OPERATIONS)
     if word is None:
         given = reader.tokens[0].text if reader.tokens else ""
-        meant = did_you_mean(given.lower(), [*_OPERATIONS, "apply", "restart", "rewind"]) if given else ""
-        why = f"a step is insert, update or delete, apply, restart or rewind{meant}"
+        meant = did_you_mean(given.lower(), [*OPERATIONS, "apply", "restart", "rewind"]) if given else ""
+        why = f"a step is insert, update, delete or read, apply, restart or rewind{meant}"
         raise reader.unread(why)
     named = reader.tokens and reader.tokens[0].kind == "name" and reader.tokens[0].text.lower() != _NULL
     table = reader.tokens.pop(0).text if named else ""
@@ -156,7 +156,11 @@ def _change(reader: _Reader) -> Change:
         name = reader.name()
         reader.expect("=", f"column {name}")
         values.append((name, reader.literal()))
-    return Change(_OPERATIONS[word], key, tuple(values), table)
+    change = Change(OPERATIONS[word], key, tuple(values), table)
+    if change.word != word:  # an update that sets nothing reads, and a read that sets something does not
+        why = f"{word} sets no column" if word != READ else "a read sets no column"
+        raise reader.unread(f"{why}; write update {key_text(key)} v=5, or read {key_text(key)}")
+    return change
 
 
 def _key(reader: _Reader, word: str) -> tuple[Any, ...]:

@@ -21,8 +21,9 @@ from conflict.typed.rules import Rules, server_ids
 from conflict.typed.steps import FIRST_EPOCH, Apply, Change, Restart, Transaction
 from conflict.typed.tables import Payloads, Tables
 from ndb_formats.events.row_image import RowImage, RowLayout
-from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.images import Logging, images
+from ndb_formats.events.rows_event import ConflictFlag, Operation
+from ndb_formats.rules.images import Logging, image_of, images
+from ndb_formats.rules.update_format import ndb_event
 from ndb_formats.schema.row_keys import key_of
 
 if TYPE_CHECKING:
@@ -214,6 +215,8 @@ class _Side:
                 notes.append(f"{text} finds no row")
             elif change.operation is Operation.DELETE_ROW:
                 row.now = None
+            elif change.reads:
+                row.read = True
             else:
                 self._update(rows, change, row, text)
         return rows, notes
@@ -250,12 +253,21 @@ class _Side:
 
     def _events(self, row: tuple[str, bytes], found: _RowInTransaction, identity: int) -> Iterator[timeline.RowChange]:
         """Yield what a transaction logs of a row: nothing of one that came and went."""
-        if (found.before is None and found.now is None) or (found.now == found.before and not found.written):
-            return
         setup, layout = self.here.setups[row[0]], self.here.layouts[row[0]]
         before, after = (_image(layout, each) for each in (found.before, found.now))
-        for event in images(setup.table, layout, before, after, found.written, Logging(setup.format)).events:
-            yield timeline.RowChange(row[0], row[1], event.operation, event.before, event.after, identity)
+        if before is not None and after is not None and not found.written:
+            yield from self._read(row, found, identity)
+        elif before is not None or after is not None:
+            for event in images(setup.table, layout, before, after, found.written, Logging(setup.format)).events:
+                yield timeline.RowChange(row[0], row[1], event.operation, event.before, event.after, identity)
+
+    def _read(self, row: tuple[str, bytes], found: _RowInTransaction, identity: int) -> Iterator[timeline.RowChange]:
+        """Yield what is logged of a row that was read, but not changed: an update that sets nothing."""
+        setup, layout = self.here.setups[row[0]], self.here.layouts[row[0]]
+        event = ndb_event(setup.format, setup.table, Operation.UPDATE_ROW, ())
+        if found.read and event is not None:
+            before, after = (image_of(layout, found.before, columns) for columns in (event.before, event.after))
+            yield timeline.RowChange(row[0], row[1], event.operation, before, after, identity, ConflictFlag.READ)
 
     def apply(self, step: Apply, source: _Side) -> tuple[list[Item], list[str]]:
         """Apply the epochs that the other cluster logged, up to one; a stopped applier applies nothing more."""
@@ -318,11 +330,13 @@ class _RowInTransaction:
         before: The row before the transaction; None for none.
         now: The row as the transaction left it so far.
         written: Ordinals of the columns that it wrote.
+        read: Whether it read it under an exclusive lock.
     """
 
     before: Payloads | None
     now: Payloads | None
     written: frozenset[int] = frozenset()
+    read: bool = False
 
     def write(self, row: Payloads) -> None:
         """Make the row anew."""

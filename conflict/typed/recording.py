@@ -162,6 +162,7 @@ def _variables(history: History, name: str, role: Role) -> dict[str, str]:
         "log_replica_updates": "ON",
         "ndb_applier_conflict_role": role.name,
         "ndb_log_apply_status": "ON",
+        "ndb_log_exclusive_reads": "ON",
         "ndb_log_transaction_id": "ON",
         "ndb_log_update_as_write": "ON",
         "ndb_log_update_minimal": "OFF",
@@ -226,6 +227,8 @@ def _sql(history: History, change: Change) -> str:
         texts = assigned({**key, **written})
         return f"INSERT INTO {name} ({', '.join(texts)}) VALUES ({', '.join(texts.values())})"  # noqa: S608  # shown
     where = " AND ".join(f"{column}={text}" for column, text in assigned(key).items())
+    if change.reads:
+        return f"SELECT * FROM {name} WHERE {where} FOR UPDATE"  # noqa: S608  # shown, not run
     if change.operation is Operation.DELETE_ROW:
         return f"DELETE FROM {name} WHERE {where}"  # noqa: S608  # shown, not run
     sets = ", ".join(f"{column}={text}" for column, text in assigned(written).items())

@@ -61,7 +61,7 @@ def retyped(run: Run, tables: Tables, wanted: Wanted = None) -> History:
 
     Raises:
         ConfigurationError: It has something that cannot be typed: other than two clusters, definitions that change,
-            reads that are logged, rows that were judged before their epoch was committed.
+            rows that were judged before their epoch was committed.
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
     return _Retyping.of(replay_in_memory(run, made_of=NotingCluster), tables, wanted).history()
@@ -156,15 +156,14 @@ class _Retyping:
         return row in self.wanted if self.wanted is not None else row[0] in self.tables.by_name
 
     def _change(self, change: timeline.RowChange, met: Row | None) -> Change:
-        if change.flags & ConflictFlag.READ:
-            message = f"a read of {change.table} is logged (ndb_log_exclusive_reads), which cannot be typed"
-            raise ConfigurationError(message)
         table, image = self.tables.by_name[change.table], change.after or change.before
         assert image is not None
         payloads = dict(zip(image.present, image.payloads, strict=True))
         if change.before is not None:  # a minimal after image has no key
             payloads = {**dict(zip(change.before.present, change.before.payloads, strict=True)), **payloads}
         key = tuple(table.value(ordinal, payloads[ordinal]) for ordinal in table.table.key_ordinals)
+        if change.flags & ConflictFlag.READ:
+            return Change(Operation.UPDATE_ROW, key, (), change.table)
         if change.after is None:
             return Change(Operation.DELETE_ROW, key, (), change.table)
         written = dict(zip(change.after.present, change.after.payloads, strict=True))

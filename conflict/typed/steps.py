@@ -12,14 +12,22 @@ from typing import Any
 
 import attrs
 
-from conflict.rules.decision import operation_word
+from conflict.errors import ConfigurationError
 from ndb_formats.events.rows_event import Operation
 
 _LOW_BITS = 32
 _LOW = (1 << _LOW_BITS) - 1
 FIRST_EPOCH = 1 << _LOW_BITS
 LAST_EPOCH = 2**64 - 1
-WORDS = {Operation.WRITE_ROW: "insert", Operation.UPDATE_ROW: "update", Operation.DELETE_ROW: "delete"}
+READ = "read"
+# By word, the operation. A read under an exclusive lock is an update that sets nothing; servers log it so where
+# `ndb_log_exclusive_reads` is on, and transactions can depend on it.
+OPERATIONS = {
+    "insert": Operation.WRITE_ROW,
+    "update": Operation.UPDATE_ROW,
+    "delete": Operation.DELETE_ROW,
+    READ: Operation.UPDATE_ROW,
+}
 
 
 def epoch_of(number: int | str) -> int:
@@ -54,7 +62,7 @@ class Change:
     A change of one row.
 
     Attributes:
-        operation: What the statement does: inserts, updates or deletes.
+        operation: What the statement does: inserts, updates or deletes; one that updates nothing reads under a lock.
         key: Values of the columns of the primary key, in key order.
         values: The columns that an insert names besides the key, or that an update sets, and their values.
         table: Its table, with or without its database; empty for the first table.
@@ -67,13 +75,13 @@ class Change:
 
     @property
     def word(self) -> str:
-        """Its operation as a word: insert, update or delete."""
-        return WORDS[self.operation]
+        """Its operation as a word: insert, update, delete or read."""
+        return READ if self.reads else next(word for word, each in OPERATIONS.items() if each is self.operation)
 
     @property
-    def logged_word(self) -> str:
-        """Its operation as binlogs call it."""
-        return operation_word(self.operation)
+    def reads(self) -> bool:
+        """Whether it reads the row under an exclusive lock, and changes nothing."""
+        return self.operation is Operation.UPDATE_ROW and not self.values
 
 
 @attrs.frozen
@@ -139,8 +147,22 @@ def insert(key: Any, values: Mapping[str, Any] | None = None, /, *, table: str =
 
 
 def update(key: Any, values: Mapping[str, Any] | None = None, /, *, table: str = "", **columns: Any) -> Change:
-    """Return an update; arguments as for `insert`."""
-    return _change(Operation.UPDATE_ROW, key, {**(values or {}), **columns}, table)
+    """
+    Return an update; arguments as for `insert`.
+
+    Raises:
+        ConfigurationError: It sets no column.
+    """
+    found = _change(Operation.UPDATE_ROW, key, {**(values or {}), **columns}, table)
+    if found.reads:
+        message = f"the update of {key!r} sets no column; add what it sets, as in v=5, or read the row: read({key!r})"
+        raise ConfigurationError(message)
+    return found
+
+
+def read(key: Any, /, *, table: str = "") -> Change:
+    """Return a read under an exclusive lock that is logged (`ndb_log_exclusive_reads`); arguments as for `insert`."""
+    return _change(Operation.UPDATE_ROW, key, {}, table)
 
 
 def delete(key: Any, /, *, table: str = "") -> Change:

@@ -177,9 +177,6 @@ class TypedTable:
             raise ConfigurationError(message)
         for ordinal in written:
             self._refuse(self.table.columns[ordinal], change)
-        if change.operation is Operation.UPDATE_ROW and not written:
-            message = f"the update sets no column; add what it sets, as in {self._example()}=5"
-            raise ConfigurationError(message)
         if change.operation is Operation.WRITE_ROW:
             self.new_row(change)
         values = tuple(
@@ -194,9 +191,6 @@ class TypedTable:
         if column.name in self.table.primary_key and change.operation is Operation.WRITE_ROW:
             message = f"column {column.name} belongs to the key, which stands before the columns; leave it out here"
             raise ConfigurationError(message)
-
-    def _example(self) -> str:
-        return next((each.name for each in self.table.columns if each.name not in self.table.primary_key), "v")
 
 
 @attrs.frozen
