@@ -34,7 +34,11 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.stored import path_of
 
 if TYPE_CHECKING:
+    from conflict.config.run_file import RunFile
+    from conflict.explaining.keys_asked import GivenKey
+    from conflict.results.result import Result
     from conflict.rules.functions import ConflictFunction
+    from conflict.typed.debezium import Events
     from conflict.typed.verdicts import Verdicts
 
     Function = str | ConflictFunction | None
@@ -86,9 +90,7 @@ class History:
             SchemaError: A definition cannot be read.
         """
         known = tables if isinstance(tables, Tables) else Tables.of(tables)
-        if len(clusters) != _CLUSTERS:
-            message = f"{len(clusters)} clusters are given; give the steps of two, as in History(A=[...], B=[...])"
-            raise ConfigurationError(message)
+        _refuse_number(clusters)
         read = {name: list(_read_steps(known, name, steps)) for name, steps in clusters.items()}
         rows = tuple(_start(known, start))
         numbered = {name: list(_numbered(name, steps, FIRST_EPOCH if rows else 1)) for name, steps in read.items()}
@@ -227,6 +229,78 @@ class History:
         path = path_of(source)
         return history_of_json_lines(path.read_text("utf-8").split("\n"), f"{path}: line")
 
+    @classmethod
+    def from_debezium(
+        cls,
+        *,
+        tables: str,
+        server_ids: Mapping[str, int] | None = None,
+        delay_ms: int | None = None,
+        **clusters: Events,
+    ) -> History:
+        """
+        Return the History of change events of Debezium's MySQL connector, one connector on each of two clusters.
+
+        Args:
+            tables: CREATE TABLE statements; the events do not say all of a table.
+            server_ids: By cluster, the server id under which its own changes are logged; needed where events have
+                several.
+            delay_ms: After how many milliseconds a transaction reaches the other cluster; needed where no event is one
+                that an applier made.
+            clusters: By cluster, its events in order: a file of JSON lines, or texts or mappings; with or without the
+                schema, and without tombstones or with them.
+
+        Raises:
+            ConfigurationError: An event cannot be read, or what was applied when does not follow from the events.
+        """
+        from conflict.typed.debezium import of_debezium  # noqa: PLC0415  # it imports this module
+
+        _refuse_number(clusters)
+        return of_debezium(clusters, tables, server_ids, delay_ms)
+
+    @classmethod
+    def from_recording(cls, folder: Path | str) -> History:
+        """
+        Return the History of a recording of two clusters, with its epochs and transaction ids.
+
+        Args:
+            folder: The folder, which holds a `scenario.json` and the binlogs.
+
+        Raises:
+            ConfigurationError: It is no such folder, or has something that cannot be typed.
+        """
+        from conflict.typed.retyped import of_recording  # noqa: PLC0415  # as above
+
+        return of_recording(path_of(folder))
+
+    @classmethod
+    def from_result(
+        cls,
+        run: Result | RunFile | Path | str,
+        *,
+        table: str | None = None,
+        key: GivenKey | None = None,
+        transaction: int | str | None = None,
+    ) -> History:
+        """
+        Return the History of a run, or what it did to a row, or to the rows of a transaction.
+
+        Epochs are numbered anew, in the same order. The binlogs are read once more, in memory.
+
+        Args:
+            run: A result, its folder, or a run file.
+            table: Table of the row, database.table, or the table alone; without a key, all rows of it.
+            key: The key of the row: its values by column, or as text, ``a=1, b=two``.
+            transaction: The id of a transaction; ``CLUSTER:ID`` if two have it.
+
+        Raises:
+            ConfigurationError: What is asked for is not understood, or has something that cannot be typed.
+            HistoryError: There is no such table, row or transaction, or a binlog has changed since.
+        """
+        from conflict.typed.of_result import of_result  # noqa: PLC0415  # as above
+
+        return of_result(run, table, key, transaction)
+
     def settled(self) -> History:
         """
         Return the History in which at the end both clusters apply all that they have not applied, twice.
@@ -242,6 +316,18 @@ class History:
                 ends[name] = next_epoch(ends[name])
                 lanes[name].append(Apply(ends[other], ends[name]))
         return History(tables=self.tables, start=self.start, **lanes)
+
+
+def _refuse_number(clusters: Mapping[str, object]) -> None:
+    """
+    Make sure that there are two clusters.
+
+    Raises:
+        ConfigurationError: There are not.
+    """
+    if len(clusters) != _CLUSTERS:
+        message = f"{len(clusters)} clusters are given; give two, as in A=[...], B=[...]"
+        raise ConfigurationError(message)
 
 
 def _read_steps(tables: Tables, cluster: str, steps: Iterable[TypedStep]) -> Iterator[Step]:

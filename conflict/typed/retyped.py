@@ -20,14 +20,15 @@ from conflict.engine.reference.row_store import Row, RowKey
 from conflict.errors import ConfigurationError
 from conflict.history import model, timeline
 from conflict.history.definitions_over_time import make_run
-from conflict.history.run import Run
 from conflict.history.scheduling.hints import hints_of_steps
+from conflict.history.scheduling.placing import interleave
 from conflict.judge.case import ConflictCase, RecordingKind
 from conflict.runs.reference_run import Replayed, replay_in_memory
 from conflict.typed.history import History
 from conflict.typed.steps import Apply, Change, Restart, Step, Transaction, epoch_text
 from conflict.typed.tables import Tables, TypedTable
 from ndb_formats.events.rows_event import ConflictFlag, Operation
+from ndb_formats.schema.default_values import implied_value
 
 Wanted = frozenset[RowKey] | None
 
@@ -50,12 +51,12 @@ class NotingCluster(ObservedCluster):
         ObservedCluster.make(self, change, transaction)
 
 
-def retyped(run: Run, tables: Tables, wanted: Wanted = None) -> History:
+def retyped(replayed: Replayed, tables: Tables, wanted: Wanted = None) -> History:
     """
     Return a run as a typed History.
 
     Args:
-        run: The run.
+        replayed: The run as it ended; its clusters are `NotingCluster`.
         tables: The tables of the History.
         wanted: The rows; None for all of these tables.
 
@@ -64,7 +65,7 @@ def retyped(run: Run, tables: Tables, wanted: Wanted = None) -> History:
             rows that were judged before their epoch was committed.
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
-    return _Retyping.of(replay_in_memory(run, made_of=NotingCluster), tables, wanted).history()
+    return _Retyping.of(replayed, tables, wanted).history()
 
 
 @attrs.frozen
@@ -94,14 +95,16 @@ class _Retyping:
     def history(self) -> History:
         """Return the History."""
         lanes = {cluster.name: list(self._steps(cluster)) for cluster in self.replayed.history.clusters}
-        own = {name: {_epoch(step) for step in steps if isinstance(step, Transaction)} for name, steps in lanes.items()}
-        heard = {name: {_epoch(step) for step in steps if isinstance(step, Apply)} for name, steps in lanes.items()}
         first, second = lanes
-        others = {first: second, second: first}
-        for name, steps in lanes.items():
-            known = own[others[name]] | heard[others[name]]
-            kept = (step for step in steps if not isinstance(step, Apply) or step.foreign_epoch in known)
-            lanes[name] = list(_merged(kept))
+        known, before = {name: _epochs(steps) for name, steps in lanes.items()}, None
+        while known != before:  # what is applied is a step; an apply may be all that an epoch has
+            before = known
+            for name, other in ((first, second), (second, first)):
+                lanes[name] = [
+                    step for step in lanes[name] if not isinstance(step, Apply) or step.foreign_epoch in known[other]
+                ]
+            known = {name: _epochs(steps) for name, steps in lanes.items()}
+        lanes = {name: list(_merged(iter(steps))) for name, steps in lanes.items()}
         return History(tables=self.tables, start=tuple(self._start()), **lanes)
 
     def _steps(self, cluster: model.Cluster) -> Iterator[Step]:
@@ -126,17 +129,17 @@ class _Retyping:
             period = item.period
             own = item.epoch if item.traced else self._untraced(cluster.timeline[place + 1 :], last)
             last = own
-            yield Apply(item.foreign_epoch, own, self._logged(cluster.name, item))
+            yield Apply(item.foreign_epoch, own, self._logged(cluster.name, item, own))
 
     def _untraced(self, rest: timeline.Timeline, last: int) -> int:
         """Return the own epoch of an epoch apply without a trace: the one after the last one, if it is not logged."""
         logged = (each.epoch for each in rest if _is_logged(each))
         return min(last + 1, next(logged, last + 1))
 
-    def _logged(self, name: str, item: timeline.EpochApply) -> bool | None:
-        """Return whether the own epoch is logged, if the steps alone do not tell."""
+    def _logged(self, name: str, item: timeline.EpochApply, own: int) -> bool | None:
+        """Return whether an apply is logged, if the steps alone do not tell; `own` is its epoch here."""
         if not item.traced:
-            return False
+            return False if own == item.epoch else None
         here = self.replayed.appliers[name].here
         mine = (row for row, _ in here.result.effects.get((item.epoch, item.group), {}).items())
         return None if any(self._is_wanted(row) for row in mine) else True
@@ -177,8 +180,34 @@ class _Retyping:
         return Change(Operation.UPDATE_ROW, key, _values(table, values, spelled), change.table)
 
     def _start(self) -> Iterator[Change]:
-        """Yield the rows that are older than the log, as the first change of each shows them."""
-        return iter(())
+        """Yield the rows that are older than the logs, as the first change of each shows them."""
+        if all(cluster.start is None for cluster in self.replayed.history.clusters):
+            return
+        seen = set[RowKey]()
+        for cluster, item in interleave(self.replayed.history):
+            if not isinstance(item, timeline.Transaction):
+                continue
+            here = self.replayed.appliers[cluster.name].here
+            assert isinstance(here, NotingCluster)
+            for change, met in zip(item.changes, here.found[item.epoch, item.group], strict=True):
+                row = change.table, change.key
+                if self._is_wanted(row) and row not in seen and met is not None:
+                    yield self._older(change, {} if met is NOT_KNOWN else met.payloads)
+                seen.add(row)
+
+    def _older(self, change: timeline.RowChange, known: Mapping[int, bytes | None]) -> Change:
+        """Return the insert of a row as it was before a change; columns that nothing shows have their defaults."""
+        table, payloads = self.tables.by_name[change.table], dict(known)
+        for image in (change.after, change.before):
+            if image is not None:
+                payloads |= dict(zip(image.present, image.payloads, strict=True))
+        key = tuple(table.value(ordinal, payloads[ordinal]) for ordinal in table.table.key_ordinals)
+        lacking = {
+            column.name: implied_value(column)
+            for ordinal, column in enumerate(table.table.columns)
+            if ordinal not in payloads and column.must_be_given
+        }
+        return Change(Operation.WRITE_ROW, key, (*_values(table, payloads), *lacking.items()), change.table)
 
 
 def _values(
@@ -197,8 +226,8 @@ def _is_logged(item: timeline.Transaction | timeline.EpochApply | timeline.Defin
     return isinstance(item, timeline.Transaction) or (isinstance(item, timeline.EpochApply) and item.traced)
 
 
-def _epoch(step: Transaction | Apply) -> int:
-    return step.epoch or 0
+def _epochs(steps: Sequence[Step]) -> set[int]:
+    return {step.epoch or 0 for step in steps if not isinstance(step, Restart)}
 
 
 def _merged(steps: Iterator[Step]) -> Iterator[Step]:
@@ -233,4 +262,5 @@ def of_recording(folder: Path) -> History:
     texts = [text for table in scenario["tables"] for text in (table["create"], table["ex"]) if text]
     sql = "".join(f"{text};\n" for text in [f"USE {scenario['database']}", *texts])
     run = make_run(case.configuration(), partial(hints_of_steps, case.steps))
-    return retyped(run, Tables.of_schema(case.configuration().schema, sql))
+    replayed = replay_in_memory(run, made_of=NotingCluster)
+    return retyped(replayed, Tables.of_schema(case.configuration().schema, sql))
