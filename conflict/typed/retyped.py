@@ -30,6 +30,7 @@ from conflict.typed.tables import Tables, TypedTable
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.default_values import implied_value
 
+_Item = timeline.Transaction | timeline.EpochApply | timeline.DefinitionChange
 Wanted = frozenset[RowKey] | None
 
 
@@ -90,6 +91,11 @@ class _Retyping:
         if len(names) != 2:  # a History has two
             message = f"the run has clusters {', '.join(names)}, and a History has two"
             raise ConfigurationError(message)
+        for own in replayed.run.setups.at_start.values():
+            for name, setup in own.items():
+                if setup.declared is not None and name in tables.by_name:
+                    message = f"table {name} is not the same on both clusters, or changes, which cannot be typed"
+                    raise ConfigurationError(message)
         return cls(replayed, tables, wanted)
 
     def history(self) -> History:
@@ -111,19 +117,13 @@ class _Retyping:
         """Yield the steps of a cluster; an apply for each epoch."""
         period, last = 0, 0
         for place, item in enumerate(cluster.timeline):
-            if isinstance(item, timeline.DefinitionChange):
-                message = f"definitions change on {cluster.name} in the middle, which cannot be typed"
-                raise ConfigurationError(message)
+            _refuse(cluster.name, item)
             if isinstance(item, timeline.Transaction):
                 step = self._transaction(cluster.name, item)
                 last = item.epoch
                 yield from [] if step is None else [step]
                 continue
-            if item.moments:
-                message = (
-                    f"{cluster.name} judged rows of epoch {epoch_text(item.foreign_epoch)} before it was committed"
-                )
-                raise ConfigurationError(message)
+            assert isinstance(item, timeline.EpochApply)
             if item.restarted or item.period != period:
                 yield Restart(rewound=item.period != period)
             period = item.period
@@ -222,7 +222,31 @@ def _values(
     )
 
 
-def _is_logged(item: timeline.Transaction | timeline.EpochApply | timeline.DefinitionChange) -> bool:
+def _refuse(name: str, item: _Item) -> None:
+    """
+    Refuse what no step says.
+
+    Raises:
+        ConfigurationError: The item is such.
+    """
+    what = ""
+    if isinstance(item, timeline.DefinitionChange):
+        what = "a definition changes in the middle"
+    elif isinstance(item, timeline.Transaction):
+        if item.changes[0].transaction_id is None:
+            what = "no transaction ids are logged (ndb_log_transaction_id), so nobody knows what each did"
+    elif item.moments:
+        what = f"rows of epoch {epoch_text(item.foreign_epoch)} were judged before its commit"
+    elif item.role is not None:
+        what = "its role changes"
+    elif not item.reported:
+        what = "ndb_log_apply_status is off"
+    if what:
+        message = f"what happened on {name} cannot be typed: {what}"
+        raise ConfigurationError(message)
+
+
+def _is_logged(item: _Item) -> bool:
     return isinstance(item, timeline.Transaction) or (isinstance(item, timeline.EpochApply) and item.traced)
 
 
