@@ -24,6 +24,9 @@ What happens when row changes of two MySQL NDB Clusters meet.
     conflict.workload("run.toml"), conflict.sizes("binlog.000001")
     conflict.report(["result", "sizes.json"])   # results as one page
 
+    history = conflict.History(A=["insert 1 v=0", "update 1 v=5"], B=["apply 1", "update 1 v=7", "apply 2"])
+    history.resolve("NDB$EPOCH()")              # what becomes of a schedule that is typed in
+
     changes = conflict.read_binlog("london/", "shop.orders")
     changes.to_pandas()                         # or to_arrow(), to_polars(), or batch by batch
 
@@ -62,6 +65,8 @@ if TYPE_CHECKING:
     from conflict.results.result import Result, read_result
     from conflict.spark.data_source import register
     from conflict.spark.session import spark_session
+    from conflict.typed.history import History
+    from conflict.typed.verdicts import Verdicts
     from conflict.whatif.comparing.comparison import Comparison
     from conflict.whatif.diverging.divergence import Divergence
     from conflict.whatif.estimates import Estimate
@@ -76,6 +81,7 @@ __all__ = [
     "Divergence",
     "DraftedRun",
     "Estimate",
+    "History",
     "HistoryError",
     "LoggedStatements",
     "NotBuiltError",
@@ -88,6 +94,7 @@ __all__ = [
     "Simulation",
     "Story",
     "Sweep",
+    "Verdicts",
     "channel",
     "check",
     "check_replica",
@@ -133,6 +140,8 @@ _MODULES = {
     "conflict.api.operations": ("channel", "repair"),
     "conflict.results.result": ("Result", "read_result"),
     "conflict.api.binlogs": ("decode", "sizes"),
+    "conflict.typed.history": ("History",),
+    "conflict.typed.verdicts": ("Verdicts",),
     "conflict.api.models": ("simulate", "sweep", "workload"),
     "conflict.api.formats": ("check_replica", "logging", "requirements", "rewrite"),
     "conflict.api.searching": ("diverge",),

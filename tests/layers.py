@@ -39,6 +39,7 @@ LAYERS = {
         "judge",
         "explaining",
         "operating",
+        "typed",
         "whatif",
         "reporting",
         "api",

@@ -10,21 +10,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from itertools import islice, pairwise, product
-from typing import Any
 
 from conflict.config.option_values import document_of_key
 from conflict.engine.ledger.table_keys import TableKey
 from conflict.errors import ConfigurationError, HistoryError
-from ndb_formats.schema.row_keys import is_text, value_text
-from ndb_formats.schema.tables import Column
-from ndb_formats.types.decimals import decimal_as_shown
+from ndb_formats.schema.given_values import MOMENTS, given_value, no_value
+from ndb_formats.schema.row_keys import value_text
 from ndb_formats.types.values import Value
 
 GivenKey = str | int | Mapping[str, object]
-_INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year")
-_MOMENTS = ("date", "time", "datetime", "timestamp")
 _MOST_WAYS = 1000
 
 
@@ -46,7 +41,7 @@ def identity_asked(table: str, key: TableKey, given: GivenKey) -> bytes:
     found, faults = dict[bytes, None](), list[str]()
     for values in _ways(key.names, given):
         try:
-            found[_identity(key, [_value(column, values[column.name]) for column in key.columns])] = None
+            found[_identity(key, [given_value(column, values[column.name]) for column in key.columns])] = None
         except ValueError as error:
             row = ", ".join(f"{name}={value_text(values[name])}" for name in key.names)
             faults.append(f"nothing happened to the row {row} of {table}: {error}")
@@ -84,13 +79,9 @@ def _identity(key: TableKey, values: Sequence[Value]) -> bytes:
     identity = key.identity(values)
     for column, value, known in zip(key.columns, values, key.values(identity), strict=True):
         # Parts of a moment are not looked at when it is encoded; a fraction may be left out.
-        if column.type in _MOMENTS and not str(known).startswith(str(value)):
-            raise _no_value(column, value)
+        if column.type in MOMENTS and not str(known).startswith(str(value)):
+            raise no_value(column, value)
     return identity
-
-
-def _no_value(column: Column, value: object) -> ValueError:
-    return ValueError(f"{value} is no value of {column.name}, {column.sql_type}")
 
 
 def _as_json(key: TableKey, identity: bytes) -> str:
@@ -128,31 +119,3 @@ def _divided(text: str, names: Sequence[str]) -> Iterator[dict[str, object]]:
         if bounds[0] == 0 and all(first.end() <= second.start() for (first, _), (second, _) in pairwise(parts)):
             ends = [*bounds[1:], len(text)]
             yield {name: text[found.end() : end] for (found, name), end in zip(parts, ends, strict=True)}
-
-
-def _value(column: Column, given: Any) -> Value:
-    """
-    Return a value of a key column.
-
-    Raises:
-        ValueError: It is none of its column.
-    """
-    if given is None or isinstance(given, bytes):
-        return given
-    text = value_text(given)
-    if is_text(column) or column.members:
-        return text
-    try:
-        return _typed(column, text)
-    except (ValueError, ArithmeticError):
-        raise _no_value(column, text) from None
-
-
-def _typed(column: Column, text: str) -> Value:
-    if column.type in _INTEGERS:
-        return int(text) if re.fullmatch(r"[+-]?\d+", text) else int("")
-    if column.type == "decimal":
-        return Decimal(decimal_as_shown(text, column.scale or 0))
-    if column.type in ("float", "double"):
-        return float(text)
-    return text if column.type in _MOMENTS else bytes.fromhex(text.removeprefix("0x"))
