@@ -13,10 +13,9 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 
-from tests.recorder.clusters import Clusters
+from tests.recorder.clusters import Pool
 from tests.recorder.programs import MissingProgramError, Programs
 from tests.recorder.recording import Scenario, record
 from tests.recorder.schedule import EpochsFellApartError
@@ -40,18 +39,16 @@ def scenarios(given: Sequence[Path], out: Path) -> list[Wanted]:
 def recordings(programs: Programs, wanted: Iterable[Wanted]) -> Iterator[Recorded]:
     """Record scenarios, those that need the same clusters on the same ones; yield why one was not recorded."""
 
-    def needs(each: Wanted) -> tuple[object, int]:
-        return each[0].topology, each[0].epoch_ms
+    def needs(each: Wanted) -> str:
+        return str((each[0].topology, each[0].epoch_ms))
 
-    for _, same in groupby(sorted(wanted, key=lambda each: str(needs(each))), needs):
-        group = list(same)
-        with Clusters(programs, group[0][0].topology, group[0][0].epoch_ms) as clusters:
-            for scenario, target in group:
-                try:
-                    record(scenario, clusters, target)
-                    yield target, None
-                except (EpochsFellApartError, NotReachedError, UnknownStepError) as why:
-                    yield target, why
+    with Pool(programs) as pool:
+        for scenario, target in sorted(wanted, key=needs):
+            try:
+                record(scenario, pool.clusters(scenario.topology, scenario.epoch_ms), target)
+                yield target, None
+            except (EpochsFellApartError, NotReachedError, UnknownStepError) as why:
+                yield target, why
 
 
 def main() -> int:

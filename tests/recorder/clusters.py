@@ -23,13 +23,16 @@ from tests.recorder.processes import Processes, free_ports
 from tests.recorder.programs import Programs
 from tests.recorder.sql_node import SqlNode, until
 
-__all__ = ["Clusters", "Topology"]
+__all__ = ["Clusters", "Pool", "Topology"]
 
 Topology = tuple[tuple[str, int], ...]  # cluster and server id of each SQL node
 USER, PASSWORD = "repl", "repl"  # of the appliers
+READER = "reader"  # an account that may read, and its password
 START_SECONDS = 300
 _ACCOUNTS = f"""CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}';
 GRANT REPLICATION SLAVE ON *.* TO {USER}@'%';
+CREATE USER {READER}@'%' IDENTIFIED BY '{READER}';
+GRANT REPLICATION CLIENT, SELECT ON *.* TO {READER}@'%';
 """
 # The row slices of 9.x are left out: a table without them is taken by every version.
 _REPLICATION_TABLE = """CREATE TABLE IF NOT EXISTS mysql.ndb_replication (db VARBINARY(63), table_name VARBINARY(63),
@@ -211,3 +214,28 @@ class Clusters:
 
 def _as_root() -> Sequence[str]:
     return ["--user=root"] if os.geteuid() == 0 else []
+
+
+@attrs.define(eq=False)
+class Pool:
+    """One set of clusters at a time, kept until another one is needed; a context."""
+
+    programs: Programs
+    _running: Clusters | None = attrs.field(default=None, init=False)
+
+    def clusters(self, topology: Topology, epoch_ms: int) -> Clusters:
+        """Return running clusters; nobody may use those that it returned before, unless they are the same."""
+        running = self._running
+        if running is None or (running.topology, running.epoch_ms) != (topology, epoch_ms):
+            self.__exit__(None, None, None)
+            self._running = Clusters(self.programs, topology, epoch_ms).__enter__()
+        assert self._running is not None
+        return self._running
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._running is not None:
+            self._running.__exit__(kind, error, at)
+            self._running = None
