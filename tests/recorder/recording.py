@@ -144,6 +144,7 @@ def _set_up(scenario: Scenario, clusters: Clusters) -> tuple[Stage, _Before]:
     messages = {name: _make_tables(scenario, node) for name, node in _firsts(nodes).items()}
     for node in nodes.values():
         node.position()
+        node.database = scenario.database(node.cluster)
     for node in nodes.values():
         node.reset_log()
     appliers = attrs.evolve(appliers, starts={name: node.position() for name, node in nodes.items()})
@@ -172,6 +173,8 @@ def _firsts(nodes: Mapping[str, SqlNode]) -> dict[str, SqlNode]:
 
 def _empty(node: SqlNode) -> None:
     """Stop the applier of an SQL node, and remove all tables, rows of NDB's own ones, and filters."""
+    node.close()
+    node.database = None
     node.rows("STOP REPLICA")
     node.rows("RESET REPLICA ALL")
     node.rows("SET GLOBAL ndb_applier_conflict_role = NONE")
@@ -185,7 +188,6 @@ def _empty(node: SqlNode) -> None:
             node.rows(f"DROP DATABASE IF EXISTS `{database}`")
     for table in ("ndb_apply_status", "ndb_replication"):
         node.rows(f"DELETE FROM mysql.{table}")
-    node.close()
 
 
 def _set_variables(scenario: Scenario, clusters: Clusters, name: str, node: SqlNode) -> None:

@@ -52,19 +52,23 @@ class SqlNode:
         server_id: Its server id.
         folder: Where its files are: `sock`, `error.log`, `data/binlog.000001`.
         port: Its port on 127.0.0.1.
+        database: The database of new sessions; None for none.
     """
 
     cluster: str
     server_id: int
     folder: Path
     port: int
+    database: str | None = attrs.field(default=None, init=False)
     _sessions: dict[str, pymysql.Connection[Any]] = attrs.field(factory=dict, init=False, repr=False)
 
     def session(self, name: str = "") -> pymysql.Connection[Any]:
         """Return a session of its own for each name; values come as text, or as bytes."""
         if name not in self._sessions:
             socket = str(self.folder / "sock")
-            self._sessions[name] = pymysql.connect(unix_socket=socket, user="root", autocommit=True, conv={})
+            self._sessions[name] = pymysql.connect(
+                unix_socket=socket, user="root", autocommit=True, conv={}, database=self.database
+            )
         return self._sessions[name]
 
     def close(self) -> None:
