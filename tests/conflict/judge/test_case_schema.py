@@ -16,6 +16,7 @@ from tests.corpora import RECORDINGS, SHARED
 SCHEMA = json.loads(resources.files("conflict.judge").joinpath("case.schema.json").read_text("utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
 CORPUS = "conformance"
+TESTS = Path(__file__).parents[2]
 
 
 def case_of(folder: Path) -> dict[str, Any]:
@@ -43,6 +44,15 @@ def test_it_holds_for_the_recordings() -> None:
     found = folders(RECORDINGS)
     assert len(found) > 100
     assert [line for folder in found for line in complaints(folder)] == []
+
+
+def test_it_holds_for_scenarios_to_record() -> None:
+    """A scenario that was written, and not yet recorded, lacks only what a recording adds."""
+    part = VALIDATOR.evolve(schema={**SCHEMA["$defs"]["scenario"], "$defs": SCHEMA["$defs"]})
+    files = sorted((TESTS / "recorder/scenarios").rglob("scenario.json"))
+    assert len(files) == 3
+    for file in files:
+        part.validate(json.loads(file.read_text("utf-8")))
 
 
 @pytest.mark.slow
