@@ -5,6 +5,7 @@ Scenarios of bundled recordings, recorded anew: the same outcome, with which our
 """
 
 import shutil
+from pathlib import Path
 
 import pytest
 
