@@ -15,7 +15,7 @@ FUZZ_SECONDS := 600
 # Tests start a hundred processes: none of them compiles the modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup demo demo-spark docs test test-mysql test-all test-lowest test-pythons fuzz check kernels bench bench-formats bench-large bench-page clean
+.PHONY: setup demo demo-spark docs test test-mysql test-ndb test-all test-lowest test-pythons fuzz check kernels bench bench-formats bench-large bench-page clean
 
 setup: $(STAMP)          ## Python environment and Java
 
@@ -55,6 +55,10 @@ test-mysql: setup         ## Files, keys, definitions, characters, conversions a
 		tests/mysql_server/check_conversions.py tests/mysql_server/check_running_servers.py \
 		tests/mysql_server/check_repairs.py tests/mysql_server/check_fetched_binlogs.py \
 		tests/mysql_server/check_printed_rows.py tests/mysql_server/check_unique_keys.py
+
+test-ndb: setup          ## Recordings made anew, schedules, repairs and checks on clusters of its own: make test-ndb NDB=DIR
+	NDB=$(abspath $(NDB)) $(BIN)/pytest -n 0 tests/recorder/check_recordings.py tests/recorder/check_witnesses.py \
+		tests/recorder/check_repairs.py tests/recorder/check_running_servers.py
 
 test-all: setup          ## Also the long checks
 	$(MAKE) --jobs 2 check kernels

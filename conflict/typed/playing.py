@@ -258,7 +258,7 @@ class _Side:
         if before is not None and after is not None and not found.written:
             yield from self._read(row, found, identity)
         elif before is not None or after is not None:
-            for event in images(setup.table, layout, before, after, found.written, Logging(setup.format)).events:
+            for event in images(setup.table, layout, before, after, found.written, Logging(setup.format)):
                 yield timeline.RowChange(row[0], row[1], event.operation, event.before, event.after, identity)
 
     def _read(self, row: tuple[str, bytes], found: _RowInTransaction, identity: int) -> Iterator[timeline.RowChange]:
