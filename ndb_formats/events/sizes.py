@@ -35,7 +35,7 @@ def rows_head_size(columns: int, bitmaps: int) -> int:
     return packed_size(columns) + bitmaps * bitmap_size(columns)
 
 
-def table_map_size(table_map: TableMap, *, checksum: bool = True) -> int:
+def table_map_size(table_map: TableMap) -> int:
     """Return the bytes of a Table_map event, header and checksum included."""
     names = (table_map.database, table_map.table)
     count, metadata = len(table_map.types), len(put_wire_types(table_map.types)[1])
@@ -49,5 +49,5 @@ def table_map_size(table_map: TableMap, *, checksum: bool = True) -> int:
         + metadata
         + bitmap_size(count)
         + len(table_map.metadata)
-        + _CHECKSUM_SIZE * checksum
+        + _CHECKSUM_SIZE
     )

@@ -51,16 +51,14 @@ def parse_schema(
     return known.schema
 
 
-def parse_create_table(
-    sql: str, *, database: str = "", charset: str = DEFAULT_CHARSET, server: ServerVersion | None = None
-) -> Table:
+def parse_create_table(sql: str, *, database: str = "", charset: str = DEFAULT_CHARSET) -> Table:
     """
     Return the one table that `sql` creates; see `parse_schema`.
 
     Raises:
         SchemaError: It creates no table or several, or cannot be read.
     """
-    tables = parse_schema(sql, database=database, charset=charset, server=server).tables
+    tables = parse_schema(sql, database=database, charset=charset).tables
     if len(tables) != 1:
         message = f"expected one CREATE TABLE, found {len(tables)}"
         raise SchemaError(message)

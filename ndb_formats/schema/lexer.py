@@ -93,7 +93,7 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": r"\%", "_": r"\_"}
 
 
-def lex(text: str, session: Session, start: int = 0) -> Iterator[Token]:
+def lex(text: str, session: Session) -> Iterator[Token]:
     """
     Yield the words of a text.
 
@@ -102,12 +102,11 @@ def lex(text: str, session: Session, start: int = 0) -> Iterator[Token]:
     Args:
         text: The text.
         session: The session that reads it.
-        start: Where to start.
 
     Raises:
         SchemaError: A quote or a comment has no end, or a number has more digits than any column.
     """
-    position, conditions, after_dot, after_name = start, 0, False, -1
+    position, conditions, after_dot, after_name = 0, 0, False, -1
     while position < len(text):
         found = _SCANNER.match(text, position)
         assert found is not None  # the last alternative takes any character

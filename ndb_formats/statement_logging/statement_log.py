@@ -57,19 +57,18 @@ class LoggedStatement:
         return len(self.outcomes) == 1
 
 
-def catalog_of(sql: str, *, database: str = "", engine: str = "INNODB") -> Catalog:
+def catalog_of(sql: str, *, engine: str = "INNODB") -> Catalog:
     """
     Return what statements create: tables, views, triggers and routines; USE sets the database.
 
     Args:
         sql: The statements; those that create nothing are ignored.
-        database: Database of names that are not qualified, until a USE statement.
         engine: Engine of tables that name none.
 
     Raises:
         SchemaError: The text cannot be tokenized, or the definition of a table cannot be read.
     """
-    catalog = Catalog()
+    catalog, database = Catalog(), ""
     for statement in split_statements(sql):
         words = statement.words()
         if words.accept("USE"):

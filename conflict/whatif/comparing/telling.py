@@ -221,7 +221,6 @@ def _by_pair(
     headings: Sequence[str],
     pairs: Sequence[Pair],
     cells: Callable[[Pair], Sequence[object]],
-    note: str = "",
 ) -> Table:
     """Return a table with a row per pair; types that make no difference share one."""
     types: dict[tuple[object, ...], list[str]] = {}
@@ -230,8 +229,8 @@ def _by_pair(
         types.setdefault((name, *cells(pair)), []).append(pair["binlog_type"])
     rows = [[row[0], ", ".join(sorted(own)), *row[1:]] for row, own in types.items()]
     if len({row[1] for row in rows}) == 1:  # the first table has the types
-        return Table(title, ("function", *headings), [[row[0], *row[2:]] for row in rows], note=note)
-    return Table(title, ("function", "type", *headings), rows, note=note, texts=2)
+        return Table(title, ("function", *headings), [[row[0], *row[2:]] for row in rows])
+    return Table(title, ("function", "type", *headings), rows, texts=2)
 
 
 def _by_place(

@@ -108,7 +108,7 @@ def test_what_is_written_is_read(
         (each.table.name, event.operation, event.before, event.after, each.extra)
         for changes in transactions
         for each in changes
-        for event in images(each.table, layout(each.table), each.before, each.after, each.written, how.logging).events
+        for event in images(each.table, layout(each.table), each.before, each.after, each.written, how.logging)
     ]
     assert expected == [facts(row) for row in read_rows(path, schema=TABLES)]
     events = list(read_events(path))
