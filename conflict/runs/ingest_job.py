@@ -52,8 +52,8 @@ from conflict.history.ingestion.extension import (
 from conflict.history.ingestion.plan import PLAN, Plan, load_plan, plan_ingest, refuse_differences, write_plan
 from conflict.history.ingestion.segment_task import SegmentTask, read_segment
 from conflict.history.ingestion.segments import DEFAULT_SEGMENT_BYTES, STAGED, load_record, record_path
-from conflict.history.reading.readings import schedule_of
 from conflict.history.run import Run
+from conflict.history.scheduling.cluster_schedule import schedule_of
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.start import consistent_cut
 from conflict.history.tasks import Runner

@@ -12,9 +12,9 @@ from functools import partial
 import attrs
 
 from conflict.config.arguments import StageProgress, no_progress
+from conflict.engine.columnar.beyond_kernels import alters_values, changes_functions, compares_reflected
 from conflict.engine.columnar.keys.foreign_keys import has_changing_links
 from conflict.engine.columnar.older_rows import changes_older_rows
-from conflict.engine.columnar.setups import alters_values, changes_functions, compares_reflected
 from conflict.engine.columnar.unlogged_rows import NO_UNLOGGED, UnloggedRows
 from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.layout import BUCKET_PARTS, ResultOptions

@@ -21,8 +21,8 @@ from conflict.history.grid.schemas import RowStep, batch_of
 from conflict.history.ingestion.plan import Plan
 from conflict.history.ingestion.segments import SegmentRecord
 from conflict.history.reading.epoch_logs import disordered
-from conflict.history.reading.readings import kept_changes, placed_changes
 from conflict.history.run import KeptAlone, Run, TableNumbers
+from conflict.history.scheduling.cluster_schedule import kept_changes, placed_changes
 from conflict.history.timeline import END, DefinitionChange, statement_positions
 from ndb_formats.errors import SchemaError, WrongKeyError
 from ndb_formats.types.column_types import WireType

@@ -22,10 +22,11 @@ import numpy as np
 
 from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.applier_stops import stop_of
+from conflict.engine.columnar.beyond_kernels import compares_reflected, ends_apart
 from conflict.engine.columnar.bucket import CarefulRows
 from conflict.engine.columnar.folded_bucket import numbered_stretches
 from conflict.engine.columnar.order import ApplierEpochs, Located
-from conflict.engine.columnar.setups import ClusterSetup, cluster_setups, compares_reflected, ends_apart
+from conflict.engine.columnar.setups import ClusterSetup, cluster_setups
 from conflict.engine.columnar.unlogged_rows import NO_UNLOGGED, UnloggedRows
 from conflict.engine.inference.moments import Moments
 from conflict.engine.inference.placement import Placed

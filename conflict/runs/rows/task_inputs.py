@@ -27,8 +27,8 @@ from conflict.history.grid.epoch_files import read_all_summaries, read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
 from conflict.history.model import Cluster, Start, whole_start
-from conflict.history.reading.readings import schedule_of
 from conflict.history.run import Run, TableNumbers
+from conflict.history.scheduling.cluster_schedule import schedule_of
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.start import (
     Bounds,

@@ -15,8 +15,9 @@ import pyarrow as pa
 from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.run_file import RunFile
 from conflict.engine.columnar.applier_stops import can_stop_by_rows
+from conflict.engine.columnar.beyond_kernels import alters_values
 from conflict.engine.columnar.order import ApplierEpochs
-from conflict.engine.columnar.setups import ClusterSetup, alters_values
+from conflict.engine.columnar.setups import ClusterSetup
 from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.layout import ResultOptions
 from conflict.errors import ConfigurationError, NotBuiltError

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from conflict.engine.columnar.setups import changes_functions, compares_reflected
+from conflict.engine.columnar.beyond_kernels import changes_functions, compares_reflected
 from conflict.history.grid.folder import Folder
 from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import Run

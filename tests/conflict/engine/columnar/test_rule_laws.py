@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from conflict.engine.columnar.beyond_kernels import compares_reflected
 from conflict.engine.columnar.fixed_point import in_conflict
-from conflict.engine.columnar.setups import compares_reflected
 from conflict.engine.kernels.arrays import OperationKind
 from conflict.engine.kernels.dependencies import dependent_groups
 from conflict.engine.kernels.effects import effect_number

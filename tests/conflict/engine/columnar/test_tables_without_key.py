@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from conflict.config.configuration import Span
 from conflict.config.run_file import load_run_file
-from conflict.engine.columnar.setups import compares_reflected
+from conflict.engine.columnar.beyond_kernels import compares_reflected
 from conflict.history.grid.folder import Folder
 from conflict.history.ingestion import segment_task
 from conflict.history.ingestion.segment_arrays import UnreadableError

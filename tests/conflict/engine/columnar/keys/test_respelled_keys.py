@@ -9,7 +9,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
-from conflict.engine.columnar.setups import compares_reflected
+from conflict.engine.columnar.beyond_kernels import compares_reflected
 from conflict.engine.ledger.careful import CareKind
 from conflict.history.model import Cluster, History
 from conflict.history.run import Run
