@@ -42,6 +42,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P")
 _ROOM = 1.02  # above the greatest number, as a part of it
 _LABEL_ROOM = 1.1  # right of the longest bar, for its number
 _MARKER, _MARKER_STEP = 4.5, 2.0  # points: of the last series, and how much larger each one before it is
+_SPAN = 0.9  # points: of the line from the lowest to the highest value of a span
 _DECADE = 10.0
 _TICK_ROOM = 0.1  # between two named values, of the width of the axes
 _LETTERS = 14.0  # of a legend in an inch
@@ -225,6 +226,9 @@ def _lines(axes: Axes, chart: Chart) -> None:
         style |= {"marker": _MARKERS[place % len(_MARKERS)], "clip_on": False, "zorder": 3 + place}
         size = _MARKER + _MARKER_STEP * (len(series) - 1 - place)  # markers on top of each other are all seen
         axes.plot(right[there], numbers[there], markersize=size, linewidth=1.8, **style)
+        for at, span in zip(right, chart.spans.get(chart.data.column_names[place + 1], ()), strict=False):
+            if span is not None:
+                axes.vlines(at, *span, color=colour, linewidth=_SPAN, zorder=2)
     _upright(axes, chart)
     scale = _values_to_the_right(axes, right)
     axes.set_xlabel(one_line(chart.over) + scale)
@@ -272,7 +276,8 @@ def _upright(axes: Axes, chart: Chart) -> None:
     axes.set_ylabel(one_line(chart.measure))
     axes.grid(axis="y", linewidth=0.5)
     _few_ticks(axes.yaxis, chart)
-    axes.set_ylim(top=_tick_above(axes.yaxis, [numbers for _, numbers, _ in _numbers(chart)]))
+    highest = [span[1] for spans in chart.spans.values() for span in spans if span is not None]
+    axes.set_ylim(top=_tick_above(axes.yaxis, [np.array(highest), *(numbers for _, numbers, _ in _numbers(chart))]))
 
 
 def _tick_above(axis: Axis, series: Sequence[np.ndarray]) -> float:

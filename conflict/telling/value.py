@@ -7,7 +7,7 @@ in reports and in notebooks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,7 @@ class Chart:
         measure: What the numbers are, with their unit.
         over: What the first column is, where it is an axis.
         note: What one must know to read it.
+        spans: By series of `LINES`, between which values each number is sure to lie; none where that is not known.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Chart:
     measure: str
     over: str = ""
     note: str = ""
+    spans: Mapping[str, Sequence[tuple[float, float] | None]] = attrs.field(factory=dict)
 
     @property
     def in_words(self) -> str:

@@ -15,7 +15,7 @@ from conflict.telling.bytes_by_type import bytes_chart, format_name
 from conflict.telling.part import Bytes, Headline, Measured, Part, Topic, log_of
 from conflict.telling.shown_text import counted, listed
 from conflict.telling.value import Chart, Form, Table, Telling, shown
-from conflict.whatif.estimates import LEAST_RUNS, METHOD, Estimate
+from conflict.whatif.estimates import LEAST_RUNS, METHOD, Estimate, estimate
 from conflict.whatif.simulating.words import (
     against_recording,
     is_learnt,
@@ -26,6 +26,7 @@ from conflict.whatif.simulating.words import (
     without_function,
 )
 from conflict.whatif.sweeping.border import parse_condition
+from conflict.whatif.sweeping.differences import values_of
 from conflict.whatif.sweeping.result import RESULTS, SweepResult, limit_column, limit_question, read_sweep
 from conflict.whatif.sweeping.summary import Grid, axis_value, point_label, value_words
 
@@ -266,9 +267,10 @@ def _charts(sweep: SweepResult) -> Iterator[Chart]:
             for key, cells in grid.rows.items()
         }
         lines = dict(list(every.items())[:_MOST_LINES])
-        note = ""
+        spans = _spans(sweep, grid, figure, scale) if grid.over is not None else {}
+        note = "The upright lines are 95 % intervals of the medians." * any(map(any, spans.values()))
         if figure == "lost_share" and any(sweep.results["unsettled_changes"].to_pylist()):
-            note = "Where changes were not settled at the end, at least so many."
+            note += " Where changes were not settled at the end, at least so many."
         if len(every) > _MOST_LINES:
             note += f" The first {_MOST_LINES} of {len(every)} lines; {RESULTS} of the sweep has all runs."
         shown_title = f"{title}, {measure}{_along(sweep, grid)}"
@@ -277,9 +279,23 @@ def _charts(sweep: SweepResult) -> Iterator[Chart]:
             yield Chart(name, shown_title, Form.STACKED, data, measure, note=note.strip())
         else:
             data = pa.table({grid.over: list(map(float, grid.values)), **lines})
-            yield Chart(name, shown_title, Form.LINES, data, measure, grid.over, note.strip())
+            drawn = {label: each for label, each in spans.items() if label in lines}
+            yield Chart(name, shown_title, Form.LINES, data, measure, grid.over, note.strip(), drawn)
     sizes, of = _sizes(sweep)
     yield from bytes_chart(sizes, f"simulated, {of}")
+
+
+def _spans(sweep: SweepResult, grid: Grid, figure: str, scale: float) -> dict[str, list[tuple[float, float] | None]]:
+    """Return the intervals of the medians of a grid, by line; none of points that stand for several of the sweep."""
+    assert grid.over is not None
+    values = values_of(sweep.results, sweep.axes, (*grid.axes, grid.over), figure)
+    found = {}
+    for key in grid.rows:
+        points = [[*values.get((*key, value), {}).values()] for value in grid.values]
+        known = [estimate([*at[0].values()]).median_interval if len(at) == 1 else None for at in points]
+        spans = [None if each is None else (scale * each[0], scale * each[1]) for each in known]
+        found[point_label(grid.axes, key)] = spans
+    return found
 
 
 # -----------------------------------------------------------------------------------------------------------

@@ -141,6 +141,16 @@ def test_nothing_is_marked_that_is_not_sure() -> None:
     assert first(alike).marked is None
 
 
+def test_intervals_stand_in_the_charts() -> None:
+    """Of the medians of six seeds that are all alike, by hand; none of fewer, or of points that other axes divide."""
+    lost = swept({"f": [[0.02] * 6, [0.05] * 6], "g": [[0.01] * 6, [0.01] * 6]})
+    chart = tell_sweep(lost).charts[0]
+    assert chart.spans == {"f": [(2.0, 2.0), (5.0, 5.0)], "g": [(1.0, 1.0)] * 2}
+    assert chart.note == "The upright lines are 95 % intervals of the medians."
+    few = tell_sweep(swept({"f": [[0.02], [0.05]]})).charts[0]
+    assert (few.spans, few.note) == ({"f": [None, None]}, "")
+
+
 def test_by_how_much_more_is_lost() -> None:
     """Means of differences paired by seed, with intervals; worked out by hand where all differences are the same."""
     f, g = seeds_of(0.02), [share + 0.01 for share in seeds_of(0.02)]
