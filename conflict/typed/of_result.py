@@ -52,7 +52,7 @@ def of_result(
         wanted = _with_dependent(replayed.history, wanted)
     names = {name for name, _ in wanted} if wanted is not None else {named.full_name} if named is not None else None
     found = retyped(replayed, _tables(run, names), wanted)
-    if not any(found.lanes.values()):
+    if all(isinstance(step, Restart) for steps in found.lanes.values() for step in steps):
         message = f"nothing happened to {f'row {key}' if key is not None else 'the rows'} of {table} in these binlogs"
         raise HistoryError(message)
     return _renumbered(_plain(found, with_restarts=_judges_transactions(run)), run)
@@ -82,7 +82,7 @@ def _rows_of_transaction(history: RunHistory, asked: int | str) -> frozenset[Row
     }
     if len(found) != 1:
         what = f"of {' and of '.join(found)}; say which: {next(iter(found))}:{number}" if found else "in no binlog"
-        message = f"there is a transaction {number} {what}"
+        message = f"transaction {number} is {what}"
         raise ConfigurationError(message) if found else HistoryError(message)
     return frozenset(next(iter(found.values())))
 

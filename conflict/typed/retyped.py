@@ -101,17 +101,21 @@ class _Retyping:
     def history(self) -> History:
         """Return the History."""
         lanes = {cluster.name: list(self._steps(cluster)) for cluster in self.replayed.history.clusters}
+        changing = {cluster.name: self._changing(cluster) for cluster in self.replayed.history.clusters}
         first, second = lanes
-        known, before = {name: _epochs(steps) for name, steps in lanes.items()}, None
-        while known != before:  # what is applied is a step; an apply may be all that an epoch has
-            before = known
-            for name, other in ((first, second), (second, first)):
-                lanes[name] = [
-                    step for step in lanes[name] if not isinstance(step, Apply) or step.foreign_epoch in known[other]
-                ]
-            known = {name: _epochs(steps) for name, steps in lanes.items()}
+        for name, other in ((first, second), (second, first)):
+            known = changing[other] | _telling(lanes[other], changing[name])
+            lanes[name] = [step for step in lanes[name] if not isinstance(step, Apply) or step.foreign_epoch in known]
         lanes = {name: list(_merged(iter(steps))) for name, steps in lanes.items()}
         return History(tables=self.tables, start=tuple(self._start()), **lanes)
+
+    def _changing(self, cluster: model.Cluster) -> set[int]:
+        """Return the epochs of a cluster that change wanted rows: by its users, or by its applier."""
+        effects = self.replayed.appliers[cluster.name].here.result.effects
+        found = {epoch for (epoch, _), rows in effects.items() if any(map(self._is_wanted, rows))}
+        transactions = (item for item in cluster.timeline if isinstance(item, timeline.Transaction))
+        wanted = (each for each in transactions if any(self._is_wanted((row.table, row.key)) for row in each.changes))
+        return found | {each.epoch for each in wanted}
 
     def _steps(self, cluster: model.Cluster) -> Iterator[Step]:
         """Yield the steps of a cluster; an apply for each epoch."""
@@ -250,8 +254,9 @@ def _is_logged(item: _Item) -> bool:
     return isinstance(item, timeline.Transaction) or (isinstance(item, timeline.EpochApply) and item.traced)
 
 
-def _epochs(steps: Sequence[Step]) -> set[int]:
-    return {step.epoch or 0 for step in steps if not isinstance(step, Restart)}
+def _telling(steps: Sequence[Step], changing: set[int]) -> set[int]:
+    """Return the epochs that tell the other cluster which of its epochs that change rows arrived."""
+    return {step.epoch or 0 for step in steps if isinstance(step, Apply) and step.foreign_epoch in changing}
 
 
 def _merged(steps: Iterator[Step]) -> Iterator[Step]:
