@@ -279,8 +279,9 @@ def test_memory_does_not_grow_with_the_file_or_a_transaction():
     sink = Sink()
     writer = BinlogWriter(sink)  # type: ignore[arg-type]
     text = "x" * 5000
-    tracemalloc.start()
     writer.start(MOMENT)
+    writer.write_epoch(7, [WrittenChange(NDB, None, {0: 0, 1: 0, 2: None, 3: text})], MOMENT)  # reads character sets
+    tracemalloc.start()
     for _ in range(3):
         writer.write_epoch(7, (WrittenChange(NDB, None, {0: n, 1: n, 2: None, 3: text}) for n in range(1400)), MOMENT)
     peak = tracemalloc.get_traced_memory()[1]
