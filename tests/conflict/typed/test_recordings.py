@@ -4,11 +4,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from conflict.history.definitions_over_time import make_run
 
 from conflict import History
 from conflict.engine.reference.replay import resolve
 from conflict.errors import ConfigurationError
-from conflict.history.definitions_over_time import make_run
 from conflict.history.scheduling.hints import hints_of_steps
 from conflict.judge.case import ConflictCase
 from conflict.judge.result_differences import result_differences
