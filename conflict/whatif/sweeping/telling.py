@@ -32,6 +32,7 @@ from conflict.whatif.sweeping.summary import Grid, axis_value, point_label, valu
 
 _PERCENT = 100.0
 _MOST_LINES = 6
+_MOST_SPANS = 3  # columns with intervals beside that of the average, which 80 characters have room for
 _MOST_VALUES = 4  # of an axis in a sentence
 _LINES = {
     "lost_share": ("lost-updates", "Lost updates", "% of all changes"),
@@ -193,16 +194,15 @@ def _more_lost(sweep: SweepResult) -> Iterator[Table]:
     grid, others = sweep.grid("lost_share"), sweep.rows[1:]
     if not others or len(sweep.document["seeds"]) < LEAST_RUNS:
         return
-    cells = {key: [_percents(sweep.more_than_best(key, value)) for value in grid.values] for key in others}
-    if grid.over is not None:
-        cells = {key: [*row, _percents(sweep.more_than_best(key))] for key, row in cells.items()}
-    headings = [*grid.axes, *("all" if value is None else axis_value(value) for value in grid.values)]
-    along = "" if grid.over is None else f", by {grid.over}"
+    places: list[tuple[str, Any]] = [("all" if grid.over is None else f"on average over {grid.over}", None)]
+    along = ""
+    if grid.over is not None and len(grid.values) <= _MOST_SPANS:
+        along = f", by {grid.over}"
+        places = [*((axis_value(value), value) for value in grid.values), ("on average", None)]
     title = f"More lost than under {point_label(grid.axes, sweep.best)}, % of all changes{along}"
+    rows = [[*key, *(_percents(sweep.more_than_best(key, value)) for _, value in places)] for key in others]
     note = "Means of differences paired by seed, with their 95 % intervals."
-    rows = [[*key, *row] for key, row in cells.items()]
-    average = ["on average"] * (grid.over is not None)
-    yield Table(title, [*headings, *average], rows, note=note, texts=len(grid.axes))
+    yield Table(title, [*grid.axes, *(name for name, _ in places)], rows, note=note, texts=len(grid.axes))
 
 
 def _percents(found: Estimate | None) -> str | None:

@@ -1,12 +1,15 @@
 """What is told of a sweep: which function loses least, where a condition ceases to hold, and what one must know."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from rich.console import Console
 
 from conflict.history.grid.folder import Folder
+from conflict.telling.terminal import print_table
 from conflict.telling.value import Table
 from conflict.whatif.sweeping.result import Limit, SweepResult, limit_column, limit_question, limits_of
 from conflict.whatif.sweeping.summary import point_label
@@ -158,6 +161,26 @@ def test_by_how_much_more_is_lost() -> None:
     assert table.title == "More lost than under f, % of all changes, by latency_ms"
     assert table.headings == ["function", "10", "100", "on average"]
     assert table.rows == [["g", *["1.00 (1.00 to 1.00)"] * 3]]
+
+
+def test_intervals_fit_a_terminal() -> None:
+    """Of many latencies, the average alone has one; nothing is cut on 80 columns."""
+    shares = {name: [seeds_of(share)] * 3 for name, share in (("NDB$MAX_DELETE_WIN(x)", 0.1), ("NDB$EPOCH()", 0.3))}
+    sweep = swept(shares)
+    tables = [table for table in tell_sweep(sweep).tables if "More" in table.title]
+    results = sweep.results.append_column("retries", pa.array([0] * sweep.results.num_rows))
+    many = pa.concat_tables(
+        results.set_column(1, "latency_ms", pa.array([each + at for each in results["latency_ms"].to_pylist()]))
+        for at in (0, 1)
+    )
+    axes = {**sweep.axes, "latency_ms": sorted({*many["latency_ms"].to_pylist()})}
+    more = SweepResult({**sweep.document, "axes": axes}, many, ())
+    tables += [table for table in tell_sweep(more).tables if "More" in table.title]
+    assert [len(table.headings) for table in tables] == [5, 2]
+    for table in tables:
+        out = io.StringIO()
+        print_table(Console(file=out, width=80), table)
+        assert out.getvalue().count(" to ") == len(table.headings) - 1
 
 
 def test_what_seeds_can_tell() -> None:
