@@ -24,7 +24,7 @@ import attrs
 
 from conflict.documents import read
 from conflict.errors import ConfigurationError
-from conflict.typed.history import History
+from conflict.typed.schedule import Schedule
 from conflict.typed.steps import FIRST_EPOCH, Apply, Change, Step, Transaction
 from conflict.typed.tables import Tables, TypedTable
 from ndb_formats.events.rows_event import Operation
@@ -112,7 +112,7 @@ class _Place:
 
 def of_debezium(
     clusters: Mapping[str, Events], tables: str, server_ids: Mapping[str, int] | None, delay_ms: int | None
-) -> History:
+) -> Schedule:
     """
     Return the History of change events; see `History.from_debezium`.
 
@@ -135,7 +135,7 @@ def of_debezium(
         raise ConfigurationError(message)
     else:
         places = {name: _by_delay(own, name, delay_ms) for name in own}
-    return History(tables=known, start=start, **{name: list(_steps(places, own, name)) for name in places})
+    return Schedule(tables=known, start=start, **{name: list(_steps(places, own, name)) for name in places})
 
 
 def _other(names: Iterable[str], name: str) -> str:

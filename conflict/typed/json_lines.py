@@ -15,20 +15,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import attrs
 
 from conflict.documents import Name, Text, read
 from conflict.errors import ConfigurationError
+from conflict.typed.schedule import Schedule, TypedStep
 from conflict.typed.steps import OPERATIONS, Apply, Change, Restart, Step, Transaction, epoch_of, epoch_text
 from conflict.typed.tables import Tables
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.decimals import decimal_text
 from ndb_formats.types.values import Value
-
-if TYPE_CHECKING:
-    from conflict.typed.history import History, TypedStep
 
 _Row = dict[str, Any]
 
@@ -61,7 +59,7 @@ class _Line:
     restart: Literal["restart", "rewind"] | None = None
 
 
-def json_lines_of(history: History) -> str:
+def json_lines_of(history: Schedule) -> str:
     """Return a History as JSON lines."""
     head: dict[str, object] = {"clusters": list(history.names)}
     if not history.tables.is_default:
@@ -98,7 +96,7 @@ def _plain(value: Value) -> object:
     return decimal_text(value) if isinstance(value, Decimal) else value
 
 
-def history_of_json_lines(lines: Iterable[str], name: str = "line") -> History:
+def schedule_of_json_lines(lines: Iterable[str], name: str = "line") -> Schedule:
     """
     Return the History of JSON lines.
 
@@ -109,8 +107,6 @@ def history_of_json_lines(lines: Iterable[str], name: str = "line") -> History:
     Raises:
         ConfigurationError: A line is no JSON, or no step.
     """
-    from conflict.typed.history import History  # noqa: PLC0415  # it imports this module
-
     tables, names, start = Tables.of(), list[str](), list[Change]()
     steps: dict[str, list[TypedStep]] = {}
     for number, text in enumerate(lines, start=1):
@@ -129,7 +125,7 @@ def history_of_json_lines(lines: Iterable[str], name: str = "line") -> History:
     if unknown := [each for each in steps if names and each not in names]:
         message = f"cluster {unknown[0]} has steps, but clusters are {' and '.join(names)}"
         raise ConfigurationError(message)
-    return History(tables=tables, start=start, **{each: steps.get(each, []) for each in names or steps})
+    return Schedule(tables=tables, start=start, **{each: steps.get(each, []) for each in names or steps})
 
 
 def _step_of(tables: Tables, line: _Line) -> Step:

@@ -25,8 +25,8 @@ from conflict.results.result import Result, read_result
 from conflict.rules.decision import stored_precision
 from conflict.runs.reference_run import replay_in_memory
 from conflict.runs.run_inputs import run_of, run_of_result
-from conflict.typed.history import History
 from conflict.typed.retyped import NotingCluster, retyped
+from conflict.typed.schedule import Schedule
 from conflict.typed.steps import FIRST_EPOCH, Apply, Restart, Step, Transaction
 from conflict.typed.tables import Tables
 from ndb_formats.schema.sql_of_tables import sql_of_tables
@@ -35,7 +35,7 @@ from ndb_formats.schema.tables import Schema, Table
 
 def of_result(
     source: Result | RunFile | Path | str, table: str | None, key: GivenKey | None, transaction: int | str | None
-) -> History:
+) -> Schedule:
     """Return the History of a result; arguments and errors as of `History.from_result`."""
     if (key is not None and table is None) or (transaction is not None and table is not None):
         message = "ask for one thing: a row (table and key), a table, or a transaction"
@@ -126,7 +126,7 @@ def _serves(exceptions: Table, table: Table) -> bool:
     return exceptions.database == table.database and exceptions.name in names
 
 
-def _plain(history: History, *, with_restarts: bool) -> History:
+def _plain(history: Schedule, *, with_restarts: bool) -> Schedule:
     """Return a History without transaction ids, and without restarts that change nothing for its functions."""
     lanes: dict[str, list[Step]] = {name: [] for name in history.names}
     for name, steps in history.lanes.items():
@@ -135,10 +135,10 @@ def _plain(history: History, *, with_restarts: bool) -> History:
                 lanes[name].append(attrs.evolve(step, id=None))
             elif with_restarts or not isinstance(step, Restart) or step.rewound:
                 lanes[name].append(step)
-    return History(tables=history.tables, start=history.start, **lanes)
+    return Schedule(tables=history.tables, start=history.start, **lanes)
 
 
-def _renumbered(history: History, run: Run) -> History:
+def _renumbered(history: Schedule, run: Run) -> Schedule:
     """Return a History with the epochs 1, 2, 3 of each cluster, if no function tells epochs of a checkpoint apart."""
     setups = (setup for own in run.setups.at_start.values() for setup in own.values())
     bits = [each.function.gci_bits for each in setups if each.function is not None and each.function.spec.refreshes]
@@ -147,7 +147,7 @@ def _renumbered(history: History, run: Run) -> History:
         name: [_moved(step, numbers[name], numbers[history.other(name)]) for step in steps]
         for name, steps in history.lanes.items()
     }
-    return History(tables=history.tables, start=history.start, **lanes)
+    return Schedule(tables=history.tables, start=history.start, **lanes)
 
 
 def _numbers(steps: tuple[Step, ...], bits: int) -> dict[int, int]:

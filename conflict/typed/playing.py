@@ -18,6 +18,7 @@ from conflict.engine.reference.cluster import ReplayedCluster
 from conflict.history import model, timeline
 from conflict.typed.notation import change_text
 from conflict.typed.rules import Rules, server_ids
+from conflict.typed.schedule import Schedule
 from conflict.typed.steps import FIRST_EPOCH, Apply, Change, Restart, Transaction
 from conflict.typed.tables import Payloads, Tables
 from ndb_formats.events.row_image import RowImage, RowLayout
@@ -27,7 +28,6 @@ from ndb_formats.rules.update_format import ndb_event
 from ndb_formats.schema.row_keys import key_of
 
 if TYPE_CHECKING:
-    from conflict.typed.history import History
     from conflict.typed.order import PlacedStep
 
 Item = timeline.Transaction | timeline.EpochApply
@@ -83,7 +83,7 @@ class Played:
     unsettled: Mapping[str, int]
 
 
-def play(history: History, rules: Rules) -> Played:
+def play(history: Schedule, rules: Rules) -> Played:
     """Carry out a History."""
     moments = _moments(history)
     sides = {name: _Side.of(history, rules, name, moments) for name in history.names}
@@ -110,7 +110,7 @@ def play(history: History, rules: Rules) -> Played:
     return Played(model.History(clusters, history.tables.layouts), taken, moments, unsettled)
 
 
-def _moments(history: History) -> dict[str, dict[int, int]]:
+def _moments(history: Schedule) -> dict[str, dict[int, int]]:
     """Return when each epoch commits: with the last of its steps; each step takes a moment."""
     found: dict[str, dict[int, int]] = {name: {LOAD_EPOCH: _FIRST_MOMENT} for name in history.names}
     for number, placed in enumerate(history.placed, start=1):
@@ -119,7 +119,7 @@ def _moments(history: History) -> dict[str, dict[int, int]]:
     return found
 
 
-def _load(history: History, rules: Rules, sides: Mapping[str, _Side]) -> Iterator[StepTaken]:
+def _load(history: Schedule, rules: Rules, sides: Mapping[str, _Side]) -> Iterator[StepTaken]:
     """Insert the rows at first on the primary; the other cluster applies them, and the primary hears of it."""
     if not history.start:
         return
@@ -164,7 +164,7 @@ class _Side:
     stopped_at: timeline.EpochApply | None = None
 
     @classmethod
-    def of(cls, history: History, rules: Rules, name: str, moments: Mapping[str, Mapping[int, int]]) -> _Side:
+    def of(cls, history: Schedule, rules: Rules, name: str, moments: Mapping[str, Mapping[int, int]]) -> _Side:
         """Return a cluster before its first step."""
         cluster = model.Cluster(name, server_ids(history)[name], (), rules.roles[name])
         here = ReplayedCluster(cluster, rules.setups[name], history.tables.layouts)

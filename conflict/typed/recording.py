@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from conflict.engine.ledger.resolution import ClusterResult
 from conflict.engine.reference.replay import resolve
@@ -25,21 +25,19 @@ from conflict.typed.binlogs import VERSION, write_binlogs
 from conflict.typed.playing import Played, StepTaken, play
 from conflict.typed.rules import Rules, server_ids
 from conflict.typed.run_file import run_file_lines
+from conflict.typed.schedule import Schedule
 from conflict.typed.steps import Apply, Change, Restart, Step, Transaction
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.scripts import split_script
 from ndb_formats.schema.tables import Table
 
-if TYPE_CHECKING:
-    from conflict.typed.history import History
-
 BINLOG = "{}.binlog.000001"
 SCENARIO = "scenario.json"
 _QUIESCE = {"action": "quiesce"}
 
 
-def write_run(history: History, rules: Rules, target: Path) -> None:
+def write_run(history: Schedule, rules: Rules, target: Path) -> None:
     """
     Write the binlogs of a History into a new folder, with a run file for them.
 
@@ -55,7 +53,7 @@ def write_run(history: History, rules: Rules, target: Path) -> None:
         _write_run_file(history, rules, played, folder, SCENARIO if restarts else "")
 
 
-def write_recording(history: History, rules: Rules, description: str, target: Path) -> None:
+def write_recording(history: Schedule, rules: Rules, description: str, target: Path) -> None:
     """
     Write a History as a recording into a new folder.
 
@@ -86,7 +84,7 @@ def _appearing(target: Path) -> Iterator[Path]:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _with_restarts(history: History) -> History:
+def _with_restarts(history: Schedule) -> Schedule:
     """Return a History in which appliers are started for every apply, as the steps of a recording do."""
     lanes: dict[str, list[Step]] = {name: [] for name in history.names}
     for name, steps in history.lanes.items():
@@ -95,7 +93,7 @@ def _with_restarts(history: History) -> History:
     return type(history)(tables=history.tables, start=history.start, **lanes)
 
 
-def _write_files(history: History, rules: Rules, played: Played, folder: Path) -> None:
+def _write_files(history: Schedule, rules: Rules, played: Played, folder: Path) -> None:
     """Write the binlogs, and the definitions of their tables."""
     (folder / "schema.sql").write_text(history.tables.sql, "utf-8")
     with ExitStack() as stack:
@@ -103,7 +101,7 @@ def _write_files(history: History, rules: Rules, played: Played, folder: Path) -
         write_binlogs(played.history, rules.setups, played.moments, files)
 
 
-def _write_run_file(history: History, rules: Rules, played: Played, folder: Path, steps: str) -> None:
+def _write_run_file(history: Schedule, rules: Rules, played: Played, folder: Path, steps: str) -> None:
     lines = run_file_lines(history, rules, played, {name: BINLOG.format(name) for name in history.names}, steps)
     (folder / "run.toml").write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
@@ -112,7 +110,7 @@ def _write_json(path: Path, document: object) -> None:
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
-def _scenario(history: History, rules: Rules, played: Played, description: str) -> dict[str, Any]:
+def _scenario(history: Schedule, rules: Rules, played: Played, description: str) -> dict[str, Any]:
     tables = list(history.tables.by_name.values())
     databases = {table.table.database for table in tables}
     if len(databases) > 1:
@@ -153,7 +151,7 @@ def _table(rules: Rules, table: Table, texts: Mapping[str, str]) -> dict[str, An
     return {"name": table.name, "create": texts[table.name], "ex": exceptions, "fn": judged}
 
 
-def _variables(history: History, name: str, role: Role) -> dict[str, str]:
+def _variables(history: Schedule, name: str, role: Role) -> dict[str, str]:
     """Return the variables of a server that matter to the run."""
     return {
         "server_id": str(server_ids(history)[name]),
@@ -171,7 +169,7 @@ def _variables(history: History, name: str, role: Role) -> dict[str, str]:
     }
 
 
-def _steps(history: History, played: Played) -> Iterator[dict[str, Any]]:
+def _steps(history: Schedule, played: Played) -> Iterator[dict[str, Any]]:
     """Yield the steps of the scenario; an applier runs only while it takes epochs, and a stop names the last one."""
     if not history.start:
         yield from ({"applier": name, "action": "stop", "epoch": 0} for name in history.names)
@@ -191,7 +189,7 @@ def _steps(history: History, played: Played) -> Iterator[dict[str, Any]]:
                 yield _stopped(taken.cluster, taken.placed.step)
 
 
-def _load(history: History, taken: StepTaken, number: int) -> Iterator[dict[str, Any]]:
+def _load(history: Schedule, taken: StepTaken, number: int) -> Iterator[dict[str, Any]]:
     """Yield the steps that load the rows at first: the insert, and a wait until both appliers have nothing to do."""
     if number == 1:
         yield _transaction(history, taken, Transaction(history.start))
@@ -205,7 +203,7 @@ def _stopped(name: str, step: Apply) -> dict[str, Any]:
     return {"applier": name, "action": "stop", "epoch": step.foreign_epoch}
 
 
-def _transaction(history: History, taken: StepTaken, step: Transaction) -> dict[str, Any]:
+def _transaction(history: Schedule, taken: StepTaken, step: Transaction) -> dict[str, Any]:
     sql = [_sql(history, change) for change in step.changes]
     result = [{"affected": int(bool(taken.items))} for _ in sql]
     found: dict[str, Any] = {"on": taken.cluster, "sql": sql, "result": result}
@@ -213,7 +211,7 @@ def _transaction(history: History, taken: StepTaken, step: Transaction) -> dict[
     return found if taken.items else found | {"rolled_back": True}
 
 
-def _sql(history: History, change: Change) -> str:
+def _sql(history: Schedule, change: Change) -> str:
     """Return the statement of a change."""
     table = history.tables.named(change.table)
     columns, codecs = table.table.columns, table.layout.codecs

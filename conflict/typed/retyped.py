@@ -24,7 +24,7 @@ from conflict.history.scheduling.hints import hints_of_steps
 from conflict.history.scheduling.placing import interleave
 from conflict.judge.case import ConflictCase, RecordingKind
 from conflict.runs.reference_run import Replayed, replay_in_memory
-from conflict.typed.history import History
+from conflict.typed.schedule import Schedule
 from conflict.typed.steps import Apply, Change, Restart, Step, Transaction, epoch_text
 from conflict.typed.tables import Tables, TypedTable
 from ndb_formats.events.rows_event import ConflictFlag, Operation
@@ -52,7 +52,7 @@ class NotingCluster(ObservedCluster):
         ObservedCluster.make(self, change, transaction)
 
 
-def retyped(replayed: Replayed, tables: Tables, wanted: Wanted = None) -> History:
+def retyped(replayed: Replayed, tables: Tables, wanted: Wanted = None) -> Schedule:
     """
     Return a run as a typed History.
 
@@ -98,7 +98,7 @@ class _Retyping:
                     raise ConfigurationError(message)
         return cls(replayed, tables, wanted)
 
-    def history(self) -> History:
+    def history(self) -> Schedule:
         """Return the History."""
         lanes = {cluster.name: list(self._steps(cluster)) for cluster in self.replayed.history.clusters}
         changing = {cluster.name: self._changing(cluster) for cluster in self.replayed.history.clusters}
@@ -107,7 +107,7 @@ class _Retyping:
             known = changing[other] | _telling(lanes[other], changing[name])
             lanes[name] = [step for step in lanes[name] if not isinstance(step, Apply) or step.foreign_epoch in known]
         lanes = {name: list(_merged(iter(steps))) for name, steps in lanes.items()}
-        return History(tables=self.tables, start=tuple(self._start()), **lanes)
+        return Schedule(tables=self.tables, start=tuple(self._start()), **lanes)
 
     def _changing(self, cluster: model.Cluster) -> set[int]:
         """Return the epochs of a cluster that change wanted rows: by its users, or by its applier."""
@@ -276,7 +276,7 @@ def _merged(steps: Iterator[Step]) -> Iterator[Step]:
         yield waiting
 
 
-def of_recording(folder: Path) -> History:
+def of_recording(folder: Path) -> Schedule:
     """
     Return the History of a recording: its binlogs, with the steps of its scenario, which say when appliers ran.
 

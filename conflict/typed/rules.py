@@ -5,7 +5,6 @@ What decides a typed History: the conflict function and format of each table on 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import attrs
 
@@ -13,12 +12,12 @@ from conflict.errors import ConfigurationError
 from conflict.rules.functions import FUNCTIONS, ConflictFunction, FunctionSpec, typed_function
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.table_setup import TableSetup, set_up
+from conflict.typed.schedule import Schedule
 from conflict.typed.tables import Tables
 from ndb_formats.errors import did_you_mean
 from ndb_formats.rules.update_format import parse_binlog_type
 
-if TYPE_CHECKING:
-    from conflict.typed.history import Function, History
+Function = str | ConflictFunction | None
 
 
 @attrs.frozen
@@ -51,13 +50,13 @@ class Rules:
         return f"{functions}, binlog type {self.binlog_type}{f', primary {self.primary}' if self.primary else ''}"
 
 
-def server_ids(history: History) -> dict[str, int]:
+def server_ids(history: Schedule) -> dict[str, int]:
     """Return the server id of each cluster: 1 and 2."""
     return {name: number for number, name in enumerate(history.names, start=1)}
 
 
 def rules_of(
-    history: History, function: Function | Mapping[str, Function], binlog_type: int | str, primary: str | None
+    history: Schedule, function: Function | Mapping[str, Function], binlog_type: int | str, primary: str | None
 ) -> Rules:
     """
     Return the rules for all tables of a History; arguments as for `History.resolve`.
@@ -109,7 +108,7 @@ def _rows(
     yield ReplicationRow(table.database, table.name, 0, binlog_type, text)
 
 
-def _roles(history: History, specs: Sequence[FunctionSpec], primary: str) -> dict[str, Role]:
+def _roles(history: Schedule, specs: Sequence[FunctionSpec], primary: str) -> dict[str, Role]:
     """Return the role of each cluster: none if no function has roles."""
     if not any(spec.uses_role for spec in specs):
         return dict.fromkeys(history.names, Role.NONE)

@@ -6,19 +6,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from conflict.history.timeline import EpochApply
 from conflict.rules.replication_table import Role
 from conflict.typed.playing import Played
 from conflict.typed.rules import Rules, server_ids
-
-if TYPE_CHECKING:
-    from conflict.typed.history import History
+from conflict.typed.schedule import Schedule
 
 
 def run_file_lines(
-    history: History, rules: Rules, played: Played, binlogs: Mapping[str, str], steps: str
+    history: Schedule, rules: Rules, played: Played, binlogs: Mapping[str, str], steps: str
 ) -> Iterator[str]:
     """
     Yield the lines of a run file.
@@ -49,7 +46,7 @@ def run_file_lines(
         yield ""
 
 
-def _schedule(history: History, played: Played, name: str) -> Iterator[str]:
+def _schedule(history: Schedule, played: Played, name: str) -> Iterator[str]:
     """Yield where an applier applied the epochs that left no trace, and what it did not apply."""
     timelines = {cluster.name: cluster.timeline for cluster in played.history.clusters}
     logged = {

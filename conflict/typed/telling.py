@@ -14,24 +14,24 @@ from conflict.telling.html import Html, joined, telling_html
 from conflict.telling.lanes import Lane, LaneEvent, lanes_svg
 from conflict.telling.shown_text import capitalized, counted
 from conflict.telling.value import Entry, Listing, Table, Telling, Tone
+from conflict.typed.decided import Decided, row_words
 from conflict.typed.notation import literal, step_text
+from conflict.typed.schedule import Schedule
 from conflict.typed.steps import Apply, Restart
-from conflict.typed.verdicts import Verdicts, row_words
 
 if TYPE_CHECKING:
-    from conflict.typed.history import History
     from conflict.typed.order import PlacedStep
 
 _START, _END = "start", "end"
 
 
-def tell_history(history: History) -> Telling:
+def tell_history(history: Schedule) -> Telling:
     """Return what is told of a History: its schedule."""
     return Telling("History", tables=[_schedule(history, "History", lambda placed: _text(history, placed))])
 
 
 def _schedule(
-    history: History, title: str, text: Callable[[PlacedStep], str], end: Sequence[str] = (), note: str = ""
+    history: Schedule, title: str, text: Callable[[PlacedStep], str], end: Sequence[str] = (), note: str = ""
 ) -> Table:
     """Return a schedule: a row for the steps that depend on the rows above it, a column for each cluster."""
     rows: list[list[object]] = []
@@ -47,7 +47,7 @@ def _schedule(
     return Table(title, ("", *history.names), rows, note=note, even=True, texts=3)
 
 
-def _start(history: History) -> Iterator[str]:
+def _start(history: Schedule) -> Iterator[str]:
     """Yield the rows that both clusters hold at first."""
     for change in history.start:
         table = history.tables.named(change.table)
@@ -57,11 +57,11 @@ def _start(history: History) -> Iterator[str]:
         yield f"{row_words(history, change.table, change.key)}: {values}"
 
 
-def _text(history: History, placed: PlacedStep) -> str:
+def _text(history: Schedule, placed: PlacedStep) -> str:
     return step_text(placed.step, first_table=history.tables.first.name)
 
 
-def tell_verdicts(verdicts: Verdicts) -> Telling:
+def tell_verdicts(verdicts: Decided) -> Telling:
     """Return what is told of verdicts: the schedule with the decisions, then what moved, and what is lost."""
     history = verdicts.history
     end = ["; ".join(_rows(verdicts, name)) for name in history.names]
@@ -79,7 +79,7 @@ def _in_cell(lines: Iterator[str]) -> str:
     return f"{text}: {rest}" if rest else text
 
 
-def _told(verdicts: Verdicts, placed: PlacedStep) -> Iterator[str]:
+def _told(verdicts: Decided, placed: PlacedStep) -> Iterator[str]:
     """Yield a step, and what came of it."""
     place = placed.cluster, placed.number
     yield _text(verdicts.history, placed)
@@ -95,7 +95,7 @@ def _told(verdicts: Verdicts, placed: PlacedStep) -> Iterator[str]:
         yield f"the applier stops: {stop.message}"
 
 
-def _rows(verdicts: Verdicts, name: str) -> Iterator[str]:
+def _rows(verdicts: Decided, name: str) -> Iterator[str]:
     """Yield the rows of a cluster at the end, and those that only the other one has."""
     missing = {(each.table, each.key) for each in verdicts.differing if each.rows[name] is None}
     for full, table in verdicts.history.tables.by_name.items():
@@ -110,7 +110,7 @@ def _rows(verdicts: Verdicts, name: str) -> Iterator[str]:
         yield "no rows"
 
 
-def _headline(verdicts: Verdicts) -> str:
+def _headline(verdicts: Decided) -> str:
     """Return the answer in one sentence."""
     differing = len(verdicts.differing)
     parts = [f"the clusters differ in {counted(differing, 'row')}" if differing else "the clusters hold the same rows"]
@@ -122,7 +122,7 @@ def _headline(verdicts: Verdicts) -> str:
     return capitalized(f"{'; '.join(parts)}.")
 
 
-def _unsettled(verdicts: Verdicts) -> str:
+def _unsettled(verdicts: Decided) -> str:
     left = [f"{counted(count, 'row operation')} of {name}" for name, count in verdicts.unsettled.items() if count]
     if not left:
         return ""
@@ -130,20 +130,20 @@ def _unsettled(verdicts: Verdicts) -> str:
     return f"Not applied yet on the other cluster: {' and '.join(left)}.{how}"
 
 
-def _lost(verdicts: Verdicts) -> Iterator[str]:
+def _lost(verdicts: Decided) -> Iterator[str]:
     for each in verdicts.lost:
         row = row_words(verdicts.history, each.table, each.key)
         yield f"Lost: the {each.operation} of {row} in step {each.step} of {each.cluster}: {each.why}."
 
 
-def _counters(verdicts: Verdicts) -> Iterator[Table]:
+def _counters(verdicts: Decided) -> Iterator[Table]:
     """Yield the counters that moved, if any did."""
     counters = [[name, counter, value] for name, own in verdicts.counters.items() for counter, value in own.items()]
     if counters:
         yield Table("Counters", ("cluster", "counter", "moved by"), counters, texts=2)
 
 
-def _exceptions(verdicts: Verdicts) -> Iterator[Entry]:
+def _exceptions(verdicts: Decided) -> Iterator[Entry]:
     """Yield the rows of exceptions tables, without the columns that are NULL."""
     for name, tables in verdicts.exceptions.items():
         for table, rows in tables.items():
@@ -153,13 +153,13 @@ def _exceptions(verdicts: Verdicts) -> Iterator[Entry]:
                 yield Entry(f"{table} on {name}:", ", ".join(texts))
 
 
-def history_picture(history: History) -> str:
+def history_picture(history: Schedule) -> str:
     """Return a History as two lanes, in SVG."""
     start = tuple(_start(history))
     return lanes_svg([Lane(name, start) for name in history.names], list(_events(history, None)))
 
 
-def verdicts_html(verdicts: Verdicts) -> str:
+def verdicts_html(verdicts: Decided) -> str:
     """Return what a notebook shows of verdicts: the lanes with the decisions, then the tables."""
     start = tuple(_start(verdicts.history))
     picture = lanes_svg(
@@ -171,7 +171,7 @@ def verdicts_html(verdicts: Verdicts) -> str:
     return joined((Html(picture), Html(telling_html(rest)))).text
 
 
-def _events(history: History, verdicts: Verdicts | None) -> Iterator[LaneEvent]:
+def _events(history: Schedule, verdicts: Decided | None) -> Iterator[LaneEvent]:
     """Yield the steps as events; an apply comes from each step of the epochs that it applies first."""
     names = {name: place for place, name in enumerate(history.names)}
     applied = dict.fromkeys(names, 0)
@@ -196,7 +196,7 @@ def _events(history: History, verdicts: Verdicts | None) -> Iterator[LaneEvent]:
 
 
 def _judged_of(
-    verdicts: Verdicts | None, placed: PlacedStep, causes: tuple[tuple[int, int], ...]
+    verdicts: Decided | None, placed: PlacedStep, causes: tuple[tuple[int, int], ...]
 ) -> tuple[tuple[int, int], ...]:
     """Return those causes of an apply whose changes it judged; of one that judged nothing the last one."""
     if verdicts is None or not causes:
@@ -208,7 +208,7 @@ def _judged_of(
     return tuple(cause for cause in causes if cause[1] in judged) or causes[-1:]
 
 
-def _tone(verdicts: Verdicts | None, placed: PlacedStep) -> Tone:
+def _tone(verdicts: Decided | None, placed: PlacedStep) -> Tone:
     """Return how good it is what an apply came to: red where something was not applied."""
     if verdicts is None:
         return Tone.GOOD

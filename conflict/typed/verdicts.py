@@ -5,184 +5,48 @@ What becomes of a typed History under a conflict function: verdicts, rows, count
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
-from conflict.engine.ledger.resolution import ClusterResult, Outcome, OverwrittenChange, Resolution, Stop
+from conflict.engine.ledger.resolution import ClusterResult, Outcome, OverwrittenChange, Resolution
 from conflict.engine.reference.replay import resolve
 from conflict.history.timeline import EpochApply
 from conflict.rules.decision import Cause, Compared, Decision, Verdict, explain, operation_word
 from conflict.rules.lost_updates import loses
-from conflict.typed.notation import key_text
+from conflict.telling.terminal import telling_text
+from conflict.typed.decided import Decided, DifferingRow, JudgedChange, LostChange, Row, row_words
 from conflict.typed.playing import LOAD_EPOCH, LOADED, Played, StepTaken, play
 from conflict.typed.rules import Rules
+from conflict.typed.schedule import Schedule
 from conflict.typed.steps import Change, Transaction
+from conflict.typed.telling import tell_verdicts, verdicts_html
 from ndb_formats.types.values import Value
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from conflict.typed.history import History
 
 _LOW_BITS, _LOW = 32, (1 << 32) - 1
 
-Row = Mapping[str, Value]
-
-
-@attrs.frozen
-class JudgedChange:
-    """
-    What an applier decided on one row operation.
-
-    Attributes:
-        applier: The cluster that applied it.
-        step: Its step, among those of this cluster, from 1.
-        source: The cluster that logged it.
-        source_step: The step of that cluster which logged it; 0 for the rows at first.
-        table: ``database.table``.
-        key: The key of its row.
-        operation: write, update or delete, as it was logged.
-        refresh: Whether the other applier made it, and no user.
-        verdict: The verdict.
-        cause: Why it was rejected.
-        words: The decision as a clause.
-        lost: Whether a change of a user was lost by that.
-    """
-
-    applier: str
-    step: int
-    source: str
-    source_step: int
-    table: str
-    key: tuple[Value, ...]
-    operation: str
-    refresh: bool
-    verdict: Verdict
-    cause: Cause
-    words: str
-    lost: bool = False
-
-
-@attrs.frozen
-class LostChange:
-    """
-    A change of a user that did not survive.
-
-    Attributes:
-        cluster: The cluster on which it was made.
-        step: Its step there.
-        table: ``database.table``.
-        key: The key of its row.
-        operation: write, update or delete, as it was logged.
-        why: As a clause: it was rejected, or overwritten by a change that had not seen it.
-    """
-
-    cluster: str
-    step: int
-    table: str
-    key: tuple[Value, ...]
-    operation: str
-    why: str
-
-
-@attrs.frozen
-class DifferingRow:
-    """
-    A row that is different on the two clusters.
-
-    Attributes:
-        table: ``database.table``.
-        key: Its key.
-        rows: The row on each cluster, by name; None where there is none.
-    """
-
-    table: str
-    key: tuple[Value, ...]
-    rows: Mapping[str, Row | None]
-
 
 @attrs.frozen(repr=False)
-class Verdicts:
-    """
-    What became of a History. Printed, it is the schedule with the decisions; a notebook draws it.
-
-    Attributes:
-        history: The History.
-        rules: What decided.
-        judged: What appliers decided, per applier in order.
-        counters: By cluster, the status counters that moved, and by how much.
-        exceptions: By cluster and exceptions table, its rows.
-        stops: By cluster whose applier stopped, why.
-        differing: The rows that differ.
-        lost: The changes of users that did not survive.
-        unsettled: By cluster, how many row operations of its log the other one has still to apply.
-        notes: By cluster and step, what it did not do.
-    """
-
-    history: History
-    rules: Rules
-    judged: tuple[JudgedChange, ...]
-    counters: Mapping[str, Mapping[str, int]]
-    exceptions: Mapping[str, Mapping[str, Sequence[Row]]]
-    stops: Mapping[str, Stop]
-    differing: tuple[DifferingRow, ...]
-    lost: tuple[LostChange, ...]
-    unsettled: Mapping[str, int]
-    notes: Mapping[tuple[str, int], Sequence[str]]
-    _rows: Mapping[str, Mapping[str, Sequence[Row]]] = attrs.field(repr=False)
-    _refreshed: Mapping[tuple[str, int], Sequence[str]] = attrs.field(repr=False)
-    _stopped: Mapping[str, int] = attrs.field(repr=False)
-
-    @property
-    def converged(self) -> bool:
-        """Whether both clusters hold the same rows, and nothing is on its way."""
-        return not self.differing and not any(self.unsettled.values()) and not self.stops
-
-    def rows(self, cluster: str, table: str = "") -> list[dict[str, Value]]:
-        """Return the rows of a table on a cluster at the end, by column; by default of the first table."""
-        return [dict(row) for row in self._rows[cluster][self.history.tables.named(table).name]]
-
-    def refreshed(self, cluster: str, step: int) -> Sequence[str]:
-        """Return the rows that a step refreshed on the other cluster, in words."""
-        return self._refreshed.get((cluster, step), ())
-
-    def stopped_step(self, cluster: str) -> int | None:
-        """Return the step at which the applier of a cluster stopped; None if it did not."""
-        return self._stopped.get(cluster)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return what appliers decided as a table, one row for each operation."""
-        import pandas as pd  # noqa: PLC0415  # only if asked for
-
-        rows = [
-            {**attrs.asdict(each), "key": key_text(each.key), "verdict": each.verdict.name, "cause": each.cause.name}
-            for each in self.judged
-        ]
-        return pd.DataFrame(rows, columns=[field.name for field in attrs.fields(JudgedChange)])
+class Verdicts(Decided):
+    """What became of a History. Printed, it is the schedule with the decisions; a notebook draws it."""
 
     def __repr__(self) -> str:
         return str(self)
 
     def __str__(self) -> str:
-        from conflict.telling.terminal import telling_text  # noqa: PLC0415  # what is told is loaded when it is
-        from conflict.typed.telling import tell_verdicts  # noqa: PLC0415  # it imports this module
-
         return telling_text(tell_verdicts(self))
 
     def _repr_html_(self) -> str:
-        from conflict.typed.telling import verdicts_html  # noqa: PLC0415  # as above
-
         return verdicts_html(self)
 
 
-def verdicts_of(history: History, rules: Rules) -> Verdicts:
+def verdicts_of(history: Schedule, rules: Rules) -> Verdicts:
     """Return what becomes of a History under some rules."""
     played = play(history, rules)
     return told(history, rules, played, resolve(played.history, rules.setups))
 
 
-def told(history: History, rules: Rules, played: Played, resolution: Resolution) -> Verdicts:
+def told(history: Schedule, rules: Rules, played: Played, resolution: Resolution) -> Verdicts:
     """Return what was decided, in the terms of the steps."""
     steps = _Steps.of(history, rules, played)
     results = resolution.clusters
@@ -219,14 +83,14 @@ class _Steps:
         keys: By table and identity of a row, its key as it was typed.
     """
 
-    history: History
+    history: Schedule
     rules: Rules
     applies: Mapping[tuple[str, int, int], int]
     groups: Mapping[tuple[str, int, int], int]
     keys: Mapping[tuple[str, bytes], tuple[Value, ...]]
 
     @classmethod
-    def of(cls, history: History, rules: Rules, played: Played) -> _Steps:
+    def of(cls, history: Schedule, rules: Rules, played: Played) -> _Steps:
         """Return the steps of a History that was carried out."""
         applies, groups = dict[tuple[str, int, int], int](), dict[tuple[str, int, int], int]()
         for taken in played.taken:
@@ -321,19 +185,13 @@ def _number(taken: StepTaken) -> int:
     return LOADED if taken.placed is None else taken.placed.number
 
 
-def _row_of(history: History, change: Change) -> tuple[str, bytes]:
+def _row_of(history: Schedule, change: Change) -> tuple[str, bytes]:
     return change.table, history.tables.by_name[change.table].identity(change.key)
 
 
 def with_article(word: str) -> str:
     """Return a word with "a" or "an" before it."""
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"
-
-
-def row_words(history: History, table: str, key: tuple[Value, ...]) -> str:
-    """Return the name of a row: ``row 1``, and its table if there are several."""
-    of = "" if len(history.tables.by_name) == 1 else f" of {history.tables.by_name[table].table.name}"
-    return f"row {key_text(key)}{of}"
 
 
 def shown_epoch(epoch: int) -> int:
@@ -343,7 +201,7 @@ def shown_epoch(epoch: int) -> int:
     return epoch >> _LOW_BITS if epoch & _LOW in (0, _LOW) else epoch
 
 
-def _rows(history: History, found: Mapping[str, Sequence[Sequence[Value]]]) -> dict[str, list[Row]]:
+def _rows(history: Schedule, found: Mapping[str, Sequence[Sequence[Value]]]) -> dict[str, list[Row]]:
     """Return the rows of all tables, by column."""
     named: dict[str, list[Row]] = {}
     for name, table in history.tables.by_name.items():
@@ -352,13 +210,13 @@ def _rows(history: History, found: Mapping[str, Sequence[Sequence[Value]]]) -> d
     return named
 
 
-def _exceptions(history: History, found: Mapping[str, Sequence[Sequence[Value]]]) -> dict[str, list[Row]]:
+def _exceptions(history: Schedule, found: Mapping[str, Sequence[Sequence[Value]]]) -> dict[str, list[Row]]:
     """Return the rows of all exceptions tables that have any, by column."""
     columns = {table.full_name: [column.name for column in table.columns] for table in history.tables.schema.tables}
     return {name: [dict(zip(columns[name], row, strict=True)) for row in rows] for name, rows in found.items() if rows}
 
 
-def _differing(history: History, rows: Mapping[str, Mapping[str, Sequence[Row]]]) -> Iterator[DifferingRow]:
+def _differing(history: Schedule, rows: Mapping[str, Mapping[str, Sequence[Row]]]) -> Iterator[DifferingRow]:
     for name, table in history.tables.by_name.items():
         keys = table.table.primary_key
         by_key = {
