@@ -1,9 +1,7 @@
 """
 Writes a schedule as a recording: a folder that `conformance` and `resolve` take.
 
-It has the files of a recording of real clusters; the expected rows, counters and stops are what the search found. For
-the binlogs, the reference engine replays the schedule as if there were a third cluster, because then a cluster logs
-what it applied for the other one, as servers with ``log_replica_updates`` do.
+It has the files of a recording of real clusters; the expected rows, counters and stops are what the search found.
 """
 
 from __future__ import annotations
@@ -14,102 +12,36 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import attrs
-
 from conflict.engine.ledger.resolution import ClusterResult
-from conflict.engine.reference.applier import Applier
-from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.replay import resolve
 from conflict.history.grid.whole_files import new_folder
 from conflict.history.timeline import EpochApply, RowChange, Transaction
 from conflict.judge.result_differences import setup_lines
 from conflict.rules.replication_table import Role
+from conflict.typed.binlogs import VERSION, write_binlogs
 from conflict.whatif.diverging.retelling import TakenStep, history_of, retell
 from conflict.whatif.diverging.scope import DATABASE, NAMES, TABLE, Scope
 from conflict.whatif.diverging.search import Found
 from conflict.whatif.diverging.state import NAME, cells
 from conflict.whatif.diverging.steps import Commit, Load, SetBack
-from ndb_formats.events.rows_event import ExtraRowInfo, Operation
-from ndb_formats.rules.images import LoggedImages, Logging, Row
-from ndb_formats.schema.tables import Table
-from ndb_formats.writing.binlog_writer import APPLY_STATUS_TABLE, BinlogSettings, BinlogWriter, WrittenChange
+from ndb_formats.events.rows_event import Operation
 
-VERSION = "9.7.4-cluster"
 _MOMENT = 1_700_000_000_000_000  # microseconds since 1970; the first epoch
 _BETWEEN_EPOCHS = 100_000
-_APPLIER = 1 << 40  # added to the number of an applied epoch, for the id of its NDB transaction
-
-
-@attrs.frozen
-class _LoggedGroup:
-    """
-    What one NDB transaction logged.
-
-    Attributes:
-        changes: Its row changes.
-        transaction_id: Its id.
-        applied: Server id and epoch that it applied, of an applier's transaction.
-    """
-
-    changes: tuple[LoggedChange, ...]
-    transaction_id: int
-    applied: tuple[int, int] | None = None
-
-    def row_events(self, table: Table) -> Iterator[WrittenChange]:
-        """Yield its row events: first that of `ndb_apply_status`, which names the epoch that it applied."""
-        if self.applied is not None:
-            row: Row = dict(enumerate((*self.applied, "binlog.000001", 0, 0)))
-            yield WrittenChange(APPLY_STATUS_TABLE, None, row, extra=ExtraRowInfo(self.transaction_id))
-        for entry in self.changes:
-            change = entry.change
-            logged = LoggedImages(change.operation, change.before, change.after)
-            extra = ExtraRowInfo(self.transaction_id, change.flags or None)
-            yield WrittenChange(table, None, None, extra=extra, server_id=entry.server_id, logged=logged)
 
 
 def _write_binlogs(scope: Scope, walk: Sequence[TakenStep], files: Sequence[BinaryIO]) -> None:
     """Write the binlog of each cluster to its file."""
-    for number, out in enumerate(files):
-        _write(scope, number, _groups(scope, walk, number), out)
-
-
-def _groups(scope: Scope, walk: Sequence[TakenStep], number: int) -> list[tuple[int, _LoggedGroup]]:
-    """Return what a cluster logged, in order, with its epochs."""
-    clusters = [
-        ReplayedCluster(each, scope.setups[side], {NAME: scope.layout}, relays=True)
-        for side, each in enumerate(scope.clusters)
-    ]
-    found: list[tuple[int, _LoggedGroup]] = []
-    source_id = scope.clusters[1 - number].server_id
-    for event in (event for each in walk for event in each.events):
-        here, item = clusters[event.side], event.item
-        if event.stop is not None:
-            continue
-        before = len(here.log.get(item.epoch, ()))
-        applied: tuple[int, int] | None = None
-        if isinstance(item, Transaction):
-            here.commit(item)
-            identity = item.changes[0].transaction_id or 0
-        else:
-            Applier(here).apply_epoch(item, clusters[1 - event.side])
-            identity, applied = _APPLIER | len(found), (source_id, item.foreign_epoch)
-        if event.side == number:
-            new = tuple(each for each in here.log.get(item.epoch, ())[before:] if isinstance(each, LoggedChange))
-            found.append((item.epoch, _LoggedGroup(new, identity, applied)))
-    return found
-
-
-def _write(scope: Scope, number: int, groups: Sequence[tuple[int, _LoggedGroup]], out: BinaryIO) -> None:
-    cluster, setup = scope.clusters[number], scope.setups[number][NAME]
-    settings = BinlogSettings(Logging(setup.format), cluster.server_id, VERSION)
-    writer = BinlogWriter(out, settings)
-    writer.start(_MOMENT)
-    for order, epoch in enumerate(sorted({each for each, _ in groups})):
-        own = [group for each, group in groups if each == epoch]
-        if any(group.changes for group in own):
-            changes = (event for group in own for event in group.row_events(scope.table))
-            writer.write_epoch(epoch, changes, _MOMENT + order * _BETWEEN_EPOCHS)
-    writer.finish()
+    history = history_of(scope, walk)
+    moments = {
+        cluster.name: {
+            epoch: _MOMENT + order * _BETWEEN_EPOCHS
+            for order, epoch in enumerate(sorted({item.epoch for item in cluster.timeline}))
+        }
+        for cluster in history.clusters
+    }
+    setups = dict(zip(NAMES, scope.setups, strict=True))
+    write_binlogs(history, setups, moments, dict(zip(NAMES, files, strict=True)))
 
 
 _BINLOG = "{}.binlog.000001"
