@@ -36,12 +36,13 @@ from ndb_formats.stored import path_of
 if TYPE_CHECKING:
     from conflict.config.run_file import RunFile
     from conflict.explaining.keys_asked import GivenKey
+    from conflict.resolvers.resolver import Resolver
     from conflict.results.result import Result
     from conflict.rules.functions import ConflictFunction
     from conflict.typed.debezium import Events
     from conflict.typed.verdicts import Verdicts
 
-    Function = str | ConflictFunction | None
+    Function = str | Resolver | ConflictFunction | None
 
 TypedStep = Step | Change | str
 _CLUSTERS = 2

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from conflict.errors import ConfigurationError
+from conflict.resolvers.user_policies import asked_function
 from conflict.rules.functions import FUNCTIONS, ConflictFunction, FunctionSpec, typed_function
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.table_setup import TableSetup, set_up
@@ -94,7 +95,9 @@ def _by_table(tables: Tables, function: Function | Mapping[str, Function]) -> di
 
 
 def _parsed(function: Function) -> ConflictFunction | None:
-    return typed_function(function) if isinstance(function, str) else function
+    if function is None or isinstance(function, ConflictFunction):
+        return function
+    return typed_function(*asked_function(function))
 
 
 def _rows(
