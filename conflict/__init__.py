@@ -46,6 +46,7 @@ from ndb_formats.compiled_cache import provide_cache
 if TYPE_CHECKING:
     from conflict.api.binlogs import decode, sizes
     from conflict.api.formats import check_replica, logging, requirements, rewrite
+    from conflict.api.judging import conformance
     from conflict.api.models import simulate, sweep, workload
     from conflict.api.operations import channel, repair
     from conflict.api.results import conflicts, explain, explain_differences, lost, report
@@ -62,7 +63,11 @@ if TYPE_CHECKING:
     from conflict.discovery.drafted import DraftedRun
     from conflict.errors import ConfigurationError, ConflictError, HistoryError, NotBuiltError
     from conflict.explaining.story import Story
+    from conflict.judge.report import Conformance
+    from conflict.resolvers.resolver import Resolver, resolver
     from conflict.results.result import Result, read_result
+    from conflict.rules.decision import Decision
+    from conflict.rules.seen import APPLY, IGNORE, FoundRow, IncomingChange, merge, reject
     from conflict.spark.data_source import register
     from conflict.spark.session import spark_session
     from conflict.typed.history import History
@@ -74,20 +79,27 @@ if TYPE_CHECKING:
     from conflict.whatif.sweeping.swept import Sweep
 
 __all__ = [
+    "APPLY",
+    "IGNORE",
     "BinlogTable",
     "Comparison",
     "ConfigurationError",
     "ConflictError",
+    "Conformance",
+    "Decision",
     "Divergence",
     "DraftedRun",
     "Estimate",
+    "FoundRow",
     "History",
     "HistoryError",
+    "IncomingChange",
     "LoggedStatements",
     "NotBuiltError",
     "ReplicaReport",
     "Report",
     "Requirements",
+    "Resolver",
     "Result",
     "Rewritten",
     "RunFile",
@@ -100,6 +112,7 @@ __all__ = [
     "check_replica",
     "compare",
     "conflicts",
+    "conformance",
     "decode",
     "diverge",
     "explain",
@@ -109,13 +122,16 @@ __all__ = [
     "load_run_file",
     "logging",
     "lost",
+    "merge",
     "read_binlog",
     "read_result",
     "register",
+    "reject",
     "repair",
     "report",
     "requirements",
     "resolve",
+    "resolver",
     "rewrite",
     "simulate",
     "sizes",
@@ -136,6 +152,11 @@ _MODULES = {
     "conflict.spark.data_source": ("register",),
     "conflict.spark.session": ("spark_session",),
     "conflict.checking.report": ("Report",),
+    "conflict.api.judging": ("conformance",),
+    "conflict.judge.report": ("Conformance",),
+    "conflict.rules.decision": ("Decision",),
+    "conflict.resolvers.resolver": ("Resolver", "resolver"),
+    "conflict.rules.seen": ("APPLY", "IGNORE", "FoundRow", "IncomingChange", "merge", "reject"),
     "conflict.api.runs": ("check", "compare", "ingest", "resolve"),
     "conflict.api.operations": ("channel", "repair"),
     "conflict.results.result": ("Result", "read_result"),

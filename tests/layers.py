@@ -26,6 +26,7 @@ LAYERS = {
         "documents",
         "surroundings",
         "rules",
+        "resolvers",
         "telling",
         "config",
         "history",

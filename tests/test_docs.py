@@ -36,6 +36,7 @@ from conflict.history.epochs import EpochReader
 from conflict.history.grid import schemas as grid
 from conflict.history.grid.epoch_files import EPOCHS
 from conflict.operating.repairing.reading_lost import LOST
+from conflict.resolvers.user_policies import policies_of_tables
 from conflict.results.cause_kinds import CauseKind
 from conflict.results.cutovers import REPEATED
 from conflict.rules.counters import COUNTERS
@@ -45,7 +46,6 @@ from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.server_variables import VARIABLES, Effect
 from conflict.rules.stops import StopError
 from conflict.rules.table_setup import RefusalKind, set_up
-from conflict.rules.user_policies import policies_of_tables
 from conflict.spark.data_source import NdbBinlogDataSource, register
 from conflict.whatif.comparing.figures import COMPARISON
 from ndb_formats.binlog_reader import Event

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from conflict.checking.logged_statements import LoggedStatements
     from conflict.checking.replica_report import ReplicaReport
     from conflict.decoding.rewritten import Rewritten
+    from conflict.resolvers.user_policies import Given
     from conflict.rules.functions import ConflictFunction
     from ndb_formats.binlog_reader import Event
     from ndb_formats.rules.replica.check import ReplicaSettings
@@ -42,7 +43,7 @@ _SHOWN_EVERY = 1000  # events
 @typed(schema=_FILE)
 def requirements(
     *,
-    function: str | None = None,
+    function: Given | str | None = None,
     binlog_type: str | int | None = None,
     schema: Path | str | None = None,
     table: str | None = None,
@@ -71,11 +72,12 @@ def requirements(
     from conflict.checking.deployment import Deployment, TableLogging
     from conflict.checking.requirements import TABLE_TYPES, example_function
     from conflict.checking.requirements import requirements as requirements_of
+    from conflict.resolvers.user_policies import asked_function
     from conflict.rules.functions import FUNCTIONS, typed_function
     from ndb_formats.rules.update_format import parse_binlog_type
 
     options, allowed = _options(option or ()), DeploymentPolicy(policy)
-    asked = None if function is None else typed_function(function)
+    asked = None if function is None else typed_function(*asked_function(function))
     definition = _definition(path_of(schema), table, asked)
     types = TABLE_TYPES if binlog_type is None else (parse_binlog_type(binlog_type),)
     loggings = [TableLogging(number, options, transaction_ids) for number in types]

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from conflict.config.arguments import StageProgress
     from conflict.config.run_file import RunFile
     from conflict.discovery.draft import Draft
+    from conflict.resolvers.user_policies import Given
     from conflict.results.result import Result
     from conflict.results.run_document import RunDocument
     from conflict.runs.ingest_job import Ingested
@@ -77,7 +78,7 @@ def resolve(
     *sources: Source,
     out: Path | str | None = None,
     engine: ResolveEngine | str = "auto",
-    function: str | Sequence[str] | None = None,
+    function: Given | str | Sequence[Given] | None = None,
     policy: DeploymentPolicy | str = "manual",
     on_missing: OnMissing | str = "stop",
     history: Path | str | None = None,
@@ -105,7 +106,8 @@ def resolve(
         out: Folder for the result; a new temporary one if there is none.
         engine: The engine: ``auto``, ``local``, ``spark`` or ``reference``; auto is local, unless Spark is configured
             or this machine lacks the memory.
-        function: A rule in Python, ``MODULE:NAME``, for the reference engine.
+        function: A resolver of one's own (docs/resolvers.md) that `conflict_fn` names: as a value, as ``MODULE:NAME``,
+            or the name of one that comes with the program. Rules in Python are for the reference engine.
         policy: ``manual`` allows functions as the manual does for a binlog type; ``needs`` allows all that get the
             columns they need.
         on_missing: Where an operation lacks the value to compare: ``stop`` the applier as servers do, or ``skip`` it.
@@ -276,7 +278,7 @@ def check(
     server: str | Sequence[str] | None = None,
     defaults_file: Path | str | None = None,
     policy: DeploymentPolicy | str = "manual",
-    function: str | Sequence[str] | None = None,
+    function: Given | str | Sequence[Given] | None = None,
     server_version: str | None = None,
     progress: StageProgress = no_progress,
 ) -> Report:
@@ -375,14 +377,22 @@ def _run_of_servers(
     return found.run(config_ini)
 
 
-def _changed(run: RunFile, function: str | Sequence[str] | None = None, *, inexact_keys: bool = False) -> RunFile:
-    """Return a run with rules in Python, and with keys that are taken as equal by their bytes."""
-    from conflict.rules.user_policies import load_functions
+def _changed(
+    run: RunFile, function: Given | str | Sequence[Given] | None = None, *, inexact_keys: bool = False
+) -> RunFile:
+    """Return a run with resolvers of one's own, and with keys that are taken as equal by their bytes."""
+    from conflict.resolvers.user_policies import load_functions, reference_of
 
     configuration = run.configuration
-    functions = load_functions(words_of(function), configuration.functions)
+    given: list[Given]
+    if function is None or isinstance(function, str):
+        given = [*words_of(function)]
+    else:
+        given = [*function] if isinstance(function, Sequence) else [function]
+    functions = load_functions(given, configuration.functions)
     configuration = attrs.evolve(configuration, functions=functions)
-    return attrs.evolve(run, configuration=configuration.with_inexact_keys() if inexact_keys else configuration)
+    configuration = configuration.with_inexact_keys() if inexact_keys else configuration
+    return attrs.evolve(run, configuration=configuration, resolvers=tuple(map(reference_of, given)))
 
 
 def additions_of(

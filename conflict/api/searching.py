@@ -14,6 +14,7 @@ from conflict.errors import ConfigurationError
 from conflict.whatif.diverging.scope import LARGEST, Goal, Values
 
 if TYPE_CHECKING:
+    from conflict.resolvers.user_policies import Given
     from conflict.whatif.diverging.divergence import Divergence
     from conflict.whatif.diverging.search import Found, Mapper
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 )
 def diverge(
     *,
-    function: str | None = None,
+    function: Given | str | None = None,
     binlog_type: str | int = "7",
     transactions: int = 3,
     rows: int = 1,
@@ -47,7 +48,7 @@ def diverge(
     Search everything that two clusters can do in a small scope for the shortest way to differ; as the command.
 
     Args:
-        function: A conflict_fn, such as NDB$MAX(x); none without it.
+        function: A conflict_fn, such as NDB$MAX(x), or a resolver (docs/resolvers.md); none without it.
         binlog_type: A binlog_type, by number or name.
         transactions: How many transactions users commit at most.
         rows: How many rows there are at most.
@@ -66,6 +67,8 @@ def diverge(
         ConfigurationError: A bound is out of range, a server refuses the table, or `recording` is there already.
     """
     from conflict.history.grid.whole_files import refuse_unwritable
+    from conflict.resolvers.user_policies import asked_function
+    from conflict.rules.functions import FUNCTIONS
     from conflict.whatif.diverging.divergence import Divergence
     from conflict.whatif.diverging.recording import write_recordings
     from conflict.whatif.diverging.scope import Scope
@@ -79,8 +82,12 @@ def diverge(
     if target is not None:
         refuse_unwritable(target)
     number = parse_binlog_type(binlog_type)
-    scope = Scope(function, number, transactions, rows, columns, epochs, outages, Values(values))
+    asked, functions = (None, FUNCTIONS) if function is None else asked_function(function)
+    scope = Scope(asked, number, transactions, rows, columns, epochs, outages, Values(values), functions)
     scope.check(DeploymentPolicy(policy))
+    if target is not None and scope.parsed is not None and scope.parsed.spec not in FUNCTIONS:
+        message = f"no server runs {scope.parsed.spec.name}, so there is no recording of it; leave out --recording"
+        raise ConfigurationError(message)
     mapper = _spark() if spark else None
     found: list[Found] = []
     for goal in dict.fromkeys(map(Goal, words_of(find)) if find else Goal):

@@ -19,6 +19,7 @@ import attrs
 
 from conflict.rules.deployed import Deployed
 from conflict.rules.functions import ConflictFunction
+from conflict.rules.own_rule import CHANGED_COLUMNS, Image
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import Refusal, refusal_of
 from ndb_formats.events.rows_event import Operation
@@ -104,6 +105,7 @@ class ArrivingChange:
         needed: The image in which the function reads its column, ``before`` or ``after``; None if it reads none.
         handling: How the applier handles it.
         column: The function's column, if it has one.
+        lacks: What the image lacks, if it stops the applier.
     """
 
     change: Change
@@ -111,6 +113,7 @@ class ArrivingChange:
     needed: str | None
     handling: Handling
     column: str | None = None
+    lacks: str | None = None
 
     @property
     def name(self) -> str:
@@ -207,15 +210,25 @@ def _arriving(
         return ArrivingChange(change, None, None, Handling.NOT_LOGGED, function.column)
     image = function.spec.needs.get(event.operation)
     needed = None if image is None or function.column is None else image.value
-    if needed is not None and table.ordinal(function.column or "") not in (getattr(event, needed) or ()):
-        handling = Handling.STOPS
+    lacks = None
+    if event.operation in function.spec.needs_changed and not _shows_what_it_changes(event, table):
+        handling, needed, lacks = Handling.STOPS, Image.BEFORE.value, CHANGED_COLUMNS
+    elif needed is not None and table.ordinal(function.column or "") not in (getattr(event, needed) or ()):
+        handling, lacks = Handling.STOPS, function.column
     elif change.operation is not Operation.WRITE_ROW and event.operation is Operation.WRITE_ROW:
         handling = Handling.JUDGED if _judges_writes(function) else Handling.AS_INSERT
     else:
         handling = Handling.JUDGED
-    return ArrivingChange(change, event, needed, handling, function.column)
+    return ArrivingChange(change, event, needed, handling, function.column, lacks)
+
+
+def _shows_what_it_changes(event: EventColumns, table: Table) -> bool:
+    """Whether a before image has every column that the operation changes: all of them for a delete."""
+    stored = {ordinal for ordinal, column in enumerate(table.columns) if column.generated != "virtual"}
+    return stored.intersection(stored if event.after is None else event.after) <= set(event.before or ())
 
 
 def _judges_writes(function: ConflictFunction) -> bool:
-    """Whether a write of an existing row can win: with the server's _INS functions, and if a rule in Python says so."""
-    return function.spec.conditional_write or function.spec.python is not None
+    """Whether an update can be judged that arrives as a write, which has no before image."""
+    spec = function.spec
+    return spec.conditional_write if spec.own is None else not spec.needs_old_values

@@ -55,7 +55,7 @@ def draft_check(additions: Additions, variables: Mapping[str, Path], config_ini:
         lines += [f"config_ini = {_path(config_ini[name])}"] if name in config_ini else []
         if additions.primary is not None:
             lines.append(f'role = "{"PRIMARY" if name == additions.primary else "SECONDARY"}"')
-    lines += _rows(additions, names, server_ids)
+    lines += [*_rows(additions, names, server_ids), *additions.resolver_tables()]
     return parse_run_file("\n".join(lines) + "\n", Path("check.toml"), binlogs=False)
 
 
@@ -78,7 +78,7 @@ def _server_ids(names: Sequence[str], known: Mapping[str, Mapping[str, str]], ro
 def _rows(additions: Additions, names: Sequence[str], server_ids: Mapping[str, str]) -> Iterator[str]:
     """Yield a row of mysql.ndb_replication for each function; its binlog type is left to the server options."""
     for pattern, text in additions.functions.items():
-        spec = typed_function(text).spec
+        spec = typed_function(text, additions.known).spec
         if spec.on_primary_alone and additions.primary is None:
             message = f"{text} works on a primary; say which cluster it is: --primary {' or --primary '.join(names)}"
             raise ConfigurationError(message)

@@ -200,7 +200,7 @@ def _changes(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _lacking(kind: Code, deployment: Deployment, change: ArrivingChange, what: str) -> Finding:
-    stop, column = ServerStop.MISSING_INFORMATION, deployment.function.column
+    stop, column = ServerStop.MISSING_INFORMATION, change.lacks
     why = stop.because(change=what, column=column, image=change.needed, function=deployment.function.spec.name)
     sentence = f"Under {deployment.source}, {why}; the first one stops the applier with error {stop.error:d}."
     return Finding(kind, sentence, at=column)

@@ -114,7 +114,7 @@ def _column_notes(deployment: Deployment) -> Iterator[str]:
         yield f"{name} is a column of the primary key, so it is the same before and after every update."
     elif column.nullable:
         yield f"{name} can be NULL, which compares as 0."
-    if spec not in FUNCTIONS and not spec.needs:
+    if spec not in FUNCTIONS and not spec.needs and not spec.needs_changed:
         yield "The function does not say which images it needs; a value that the image lacks is None for it."
     if deployment.on_both is False:
         yield (
@@ -125,7 +125,7 @@ def _column_notes(deployment: Deployment) -> Iterator[str]:
 
 def _epoch_notes(deployment: Deployment) -> Iterator[str]:
     function, spec, source = deployment.function, deployment.function.spec, deployment.source
-    if not spec.refreshes:
+    if not spec.by_epoch:
         return
     yield "The row of mysql.ndb_replication must exist before the table is created."
     yield "The other cluster needs ndb_log_apply_status=ON, which shows which epochs have reached it."

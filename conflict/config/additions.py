@@ -4,7 +4,8 @@ What is said besides bare binlogs: by the user, or by the binlogs themselves onc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -14,7 +15,8 @@ from conflict.config.option_values import words_of
 from conflict.config.replication_rows import load_replication_rows
 from conflict.config.text_file import place_of
 from conflict.errors import ConfigurationError
-from conflict.rules.functions import ConflictFunction, parse_conflict_function
+from conflict.resolvers.user_policies import asked_function, load_functions
+from conflict.rules.functions import FUNCTIONS, ConflictFunction, FunctionSpec, parse_conflict_function
 from conflict.telling.shown_text import listed
 from ndb_formats.errors import did_you_mean
 
@@ -29,12 +31,24 @@ class Additions:
         ndb_replication: File with the rows of ``mysql.ndb_replication``.
         functions: Conflict function by table, or by a pattern such as ``shop.*``; the first that matches counts.
         primary: Name of the cluster that is the primary, for functions by epoch.
+        resolvers: Names of the resolvers of one's own among the functions, as `load_functions` takes them.
     """
 
     schema: Path | None = None
     ndb_replication: Path | None = None
     functions: Mapping[str, str] = attrs.field(factory=dict)
     primary: str | None = None
+    resolvers: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> tuple[FunctionSpec, ...]:
+        """The functions of the server, and these resolvers."""
+        return load_functions(self.resolvers)
+
+    def resolver_tables(self) -> Iterator[str]:
+        """Yield the lines of a run file that define the resolvers."""
+        for each in self.resolvers:
+            yield from ("[[conflict_function]]", f"rule = {json.dumps(each)}", "")
 
 
 def additions_of(
@@ -51,7 +65,12 @@ def additions_of(
         message = "--ndb-replication and --conflict-fn both say which functions are in force; give one of them"
         raise ConfigurationError(message)
     definitions, rows = (None if file is None else place_of(file) for file in (schema, ndb_replication))
-    return Additions(definitions, rows, functions, primary)
+    resolvers = dict[str, None]()
+    for pattern, text in functions.items():
+        functions[pattern], known = asked_function(text)
+        if len(known) > len(FUNCTIONS):
+            resolvers[text.partition("(")[0].strip()] = None
+    return Additions(definitions, rows, functions, primary, tuple(resolvers))
 
 
 def functions_by_table(given: ConflictFns) -> dict[str, str]:

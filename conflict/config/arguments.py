@@ -51,6 +51,14 @@ class DeploymentPolicy(StrEnum):
     NEEDS = "needs"
 
 
+class JudgedEngine(StrEnum):
+    """An engine that recordings judge: change by change, or the columnar one in this process or on Spark."""
+
+    REFERENCE = "reference"
+    LOCAL = "local"
+    SPARK = "spark"
+
+
 class WhatIfEngine(StrEnum):
     """An engine that compares and simulates, or the one that fits the run."""
 

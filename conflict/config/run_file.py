@@ -79,9 +79,9 @@ from conflict.config.schema_file import load_schema
 from conflict.config.text_file import FileName, located, parsed_toml, place_of, read_text, what_commands_wrote
 from conflict.documents import GIVEN, Epoch, Must, Name, Text, read
 from conflict.errors import ConfigurationError
+from conflict.resolvers.user_policies import add_functions, policies_of_tables
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.replication_table import Role
-from conflict.rules.user_policies import add_functions, policies_of_tables
 from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.constants import DEFAULT_CHARSET
 from ndb_formats.errors import did_you_mean
@@ -177,6 +177,7 @@ class RunFile:
         text: Its text; empty if it was made otherwise.
         open_functions: Which conflict functions may have been in force besides those that were found by trial, as a
             sentence; empty if none may, and None if they were given.
+        resolvers: Names, as ``module:name``, of the resolvers of one's own that were given beside it.
     """
 
     path: Path
@@ -185,6 +186,7 @@ class RunFile:
     inputs: tuple[Path, ...] = attrs.field(repr=False)
     text: str = attrs.field(default="", repr=False)
     open_functions: str | None = attrs.field(default=None, repr=False)
+    resolvers: tuple[str, ...] = attrs.field(default=(), repr=False)
 
 
 def load_run_file(path: Path | str, *, binlogs: bool = True) -> RunFile:

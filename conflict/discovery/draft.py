@@ -61,9 +61,9 @@ def draft_run(given: Sequence[Path], additions: Additions, path: Path, find: Fin
     logs = _two_clusters(find_logs(given))
     names = [log.name for log in logs]
     refuse_unknown_primary(additions.primary, names)
-    functions = {pattern: typed_function(text) for pattern, text in additions.functions.items()}
-    if any(function.spec.refreshes for function in functions.values()) and additions.primary is None:
-        epoch = next(str(function) for function in functions.values() if function.spec.refreshes)
+    functions = {pattern: typed_function(text, additions.known) for pattern, text in additions.functions.items()}
+    if any(function.spec.by_epoch for function in functions.values()) and additions.primary is None:
+        epoch = next(str(function) for function in functions.values() if function.spec.by_epoch)
         message = f"{epoch} works on a primary; say which cluster it is: --primary {' or --primary '.join(names)}"
         raise ConfigurationError(message)
     if additions.ndb_replication is not None:

@@ -81,7 +81,8 @@ class DraftText:
         if self.additions.ndb_replication is not None:
             return head
         others = {} if self.shown is None else self.shown.others
-        return head + "\n".join(_replication(logged, self.functions, self.primary, others)) + "\n"
+        rows = _replication(logged, self.functions, self.primary, others)
+        return head + "\n".join((*rows, *self.additions.resolver_tables())) + "\n"
 
     def head(self, folder: Path | None, options: Options) -> str:
         """Return it without rows of ``mysql.ndb_replication``."""

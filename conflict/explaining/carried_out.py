@@ -22,15 +22,17 @@ from conflict.engine.reference.row_store import Row, RowKey
 from conflict.engine.reference.spelling import as_spelled_here
 from conflict.explaining.drafts import EventDraft, StoryFacts
 from conflict.explaining.events import EventKind
+from conflict.explaining.outcomes import RecordedOutcome
 from conflict.explaining.row_changes import WantedRow, values_of
 from conflict.explaining.statements import places_after
 from conflict.history.model import Cluster, Start
 from conflict.history.timeline import DefinitionChange, Position, RowChange
-from conflict.rules.decision import Verdict
-from conflict.rules.functions import ConflictFunction, Image
+from conflict.rules.functions import ConflictFunction
+from conflict.rules.own_rule import Image
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage
+from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.values import ABSENT, Value
 
 
@@ -170,13 +172,27 @@ def _write(draft: EventDraft, cluster: ObservedCluster) -> RowChange:
     assert draft.change is not None
     change, setup = draft.change.logged, draft.setup
     written = change
-    if draft.verdict is Verdict.APPLIED and setup is not None:
+    if draft.verdict is not None and draft.verdict.writes_row and setup is not None:
         source = None if draft.cause is None else draft.cause.setup
         change = as_taken(LoggedChange(change, draft.operation_group, -1, 0, source), setup)[0].change
+        change = change if draft.decided is None else _merged(change, draft.decided, cluster.store.get(draft.row))
         written = as_spelled_here(change, cluster.store.get(draft.row), setup.table)
     cluster.store.write(written, local=draft.kind is EventKind.COMMITTED, epoch=draft.epoch)
     _keep_key(cluster, draft.row, change)
     return change
+
+
+def _merged(change: RowChange, decided: RecordedOutcome, row: Row | None) -> RowChange:
+    """Return an operation with what a merge wrote in its place, if it was merged."""
+    image = change.before if change.after is None else change.after
+    if not decided.merged or image is None:
+        return change
+    written = {image.layout.names.index(each["name"]): each["payload"] for each in decided.merged}
+    if row is None:  # an insert brings the key
+        written = dict(zip(image.present, image.payloads, strict=True)) | written
+    after = RowImage(image.layout, tuple(written), tuple(written.values()))
+    operation = Operation.WRITE_ROW if row is None else Operation.UPDATE_ROW
+    return attrs.evolve(change, operation=operation, after=after)
 
 
 def _shown(cluster: ObservedCluster, key: RowKey) -> dict[str, Value] | None:

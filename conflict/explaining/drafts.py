@@ -184,8 +184,8 @@ class EventDraft:
     @property
     def writes(self) -> bool:
         """Whether it writes its row."""
-        made = self.kind in (EventKind.COMMITTED, EventKind.LOGGED) or self.verdict is Verdict.APPLIED
-        return made and self.change is not None
+        applied = self.verdict is not None and self.verdict.writes_row
+        return (applied or self.kind in (EventKind.COMMITTED, EventKind.LOGGED)) and self.change is not None
 
     @property
     def row(self) -> WantedRow:
@@ -335,9 +335,9 @@ def _logged_for(effect: EventDraft, here: Sequence[EventDraft]) -> EventDraft | 
         effect: What it logged.
         here: The decisions on the row in the epoch in which it logged that.
     """
-    verdict = Verdict.REJECTED if effect.kind is EventKind.REFRESHED else Verdict.APPLIED
+    wanted = {Verdict.REJECTED} if effect.kind is EventKind.REFRESHED else {Verdict.APPLIED, Verdict.MERGED}
     mine = [each for each in here if each.group == effect.group] or here
-    found = [each for each in mine if each.verdict is verdict]
+    found = [each for each in mine if each.verdict in wanted]
     if effect.kind is EventKind.REFRESHED:
         effect.cause = found[0] if found else None
         return None

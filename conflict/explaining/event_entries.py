@@ -12,7 +12,11 @@ from conflict.explaining.events import EventKind, StoryEvent, event_words, place
 from conflict.telling.shown_text import counted
 from conflict.telling.value import Entry, Tone
 
-_TONES = {"APPLIED": Tone.GOOD, **dict.fromkeys(("REJECTED", "DISCARDED", "SKIPPED", "CANNOT_TELL"), Tone.BAD)}
+_TONES = {
+    "APPLIED": Tone.GOOD,
+    "MERGED": Tone.GOOD,
+    **dict.fromkeys(("REJECTED", "DISCARDED", "SKIPPED", "CANNOT_TELL"), Tone.BAD),
+}
 
 
 @attrs.frozen
@@ -62,7 +66,11 @@ class EventEntries:
             yield f"{event.sentence}."
         if is_source and event.operation is not None:
             yield from _images(event, self.key_columns.get(event.table, ()))
-        changed = event.verdict == "APPLIED" or event.kind in (EventKind.COMMITTED, EventKind.LOGGED, EventKind.DEFINED)
+        changed = event.verdict in ("APPLIED", "MERGED") or event.kind in (
+            EventKind.COMMITTED,
+            EventKind.LOGGED,
+            EventKind.DEFINED,
+        )
         if self.of_row and changed and (event.kind is not EventKind.COMMITTED or event.row != event.after):
             yield f"row on {event.cluster} then: {row_words(event.row) if event.row_known else 'not known'}"
         elif self.of_row and event.kind is EventKind.JUDGED:
@@ -125,7 +133,13 @@ def _headline(event: StoryEvent) -> str:
         return f"does not come to {whose}"
     if event.kind is EventKind.LOGGED:
         return f"logs {_article(what)} of its applier in epoch {event.epoch}"
-    done = {"APPLIED": "applies", "REJECTED": "rejects", "IGNORED": "ignores", "DISCARDED": "discards"}
+    done = {
+        "APPLIED": "applies",
+        "MERGED": "merges",
+        "REJECTED": "rejects",
+        "IGNORED": "ignores",
+        "DISCARDED": "discards",
+    }
     said = done.get(event.verdict or "", "cannot judge" if event.verdict == "CANNOT_TELL" else "leaves out")
     return f"{said} {whose} in epoch {event.epoch}"
 

@@ -19,7 +19,7 @@ from conflict.explaining.carried_out import StoryRows
 from conflict.explaining.drafts import EventDraft, StoryFacts, drafts_of
 from conflict.explaining.explained_run import ExplainedRun
 from conflict.explaining.keys_asked import GivenKey, identity_asked, key_as_given
-from conflict.explaining.outcomes import RecordedOutcome, decided, of_rows, unlogged_changes
+from conflict.explaining.outcomes import RecordedOutcome, decided, of_rows, unlogged_changes, with_merges
 from conflict.explaining.row_changes import RowLog, WantedChanges, WantedRow, read_logs
 from conflict.explaining.row_ends import differing_rows, end_of
 from conflict.explaining.short_story import answer_of, parting_of
@@ -107,7 +107,7 @@ class Explainer(ExplainedRun):
         chosen = of_rows([asked])
         here = [
             each
-            for each in decided(read_outcomes(self.result.folder, [str(place["applier"])], chosen))
+            for each in self._decided(read_outcomes(self.result.folder, [str(place["applier"])], chosen))
             if all(each[name] == place[name] for name in names)
         ]
         # An update that spells its key anew has two outcomes: of a delete and of a write.
@@ -147,7 +147,7 @@ class Explainer(ExplainedRun):
         logs = {name: log if name == source else log.of_rows(with_key) for name, log in logs.items()}
         reasons = self._reasons(logs)
         its = (pads.field("transaction_id") == pa.scalar(number, pa.uint64())) & (pads.field("source") == source)
-        outcomes = decided(self._outcomes(its | of_rows(with_key)))
+        outcomes = self._decided(self._outcomes(its | of_rows(with_key)))
         facts = attrs.evolve(self.facts(logs, outcomes), open=self.open_decisions(with_key))
         told = self._tell(drafts_of(facts), facts, reasons)
         its_events = {each.number for each in told.events if (each.source, each.transaction_id) == (source, number)}
@@ -187,7 +187,7 @@ class Explainer(ExplainedRun):
         logs = read_logs(self.run, WantedChanges(frozenset(rows)), self.progress)
         reasons = self._reasons(logs)
         outcomes: dict[WantedRow, list[RecordedOutcome]] = {}
-        for each in decided(self._outcomes(of_rows(rows))):
+        for each in self._decided(self._outcomes(of_rows(rows))):
             outcomes.setdefault(each.row, []).append(each)
         facts = attrs.evolve(self.facts(logs, ()), open=self.open_decisions(rows))
         changes = {name: log.by_row() for name, log in facts.logs.items()}
@@ -234,6 +234,9 @@ class Explainer(ExplainedRun):
         parting = parting_of(told, row, ends)
         chosen = story.chosen or parting.events
         return attrs.evolve(story, parting=parting.sentence, parted_by=parting.number, chosen=chosen)
+
+    def _decided(self, outcomes: pa.Table) -> list[RecordedOutcome]:
+        return with_merges(self.result, decided(outcomes))
 
     def _outcomes(self, chosen: pads.Expression) -> pa.Table:
         return read_outcomes(self.result.folder, self.result.clusters, chosen)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
-from conflict.engine.ledger.layout import UNDECIDED, UNLOGGED, unlogged_path
+from conflict.engine.ledger.layout import MERGED, UNDECIDED, UNLOGGED, unlogged_path
 from conflict.explaining.events import Winner
 from conflict.explaining.row_changes import WantedRow
 from conflict.history.grid.schemas import PLACE
@@ -44,10 +44,12 @@ class RecordedOutcome:
     Attributes:
         applier: The applier's cluster.
         columns: The row of `outcomes/`.
+        merged: What was written in its place, if it was merged: per column a row of `merged/`.
     """
 
     applier: str
     columns: Mapping[str, Any] = attrs.field(repr=False)
+    merged: Sequence[Mapping[str, Any]] = attrs.field(default=(), repr=False)
 
     def __getitem__(self, name: str) -> Any:
         return self.columns[name]
@@ -55,10 +57,9 @@ class RecordedOutcome:
     @property
     def decision(self) -> Decision:
         """The decision."""
-        cause = self["cause"]
-        return Decision(
-            Verdict[self["verdict"]], Cause[cause] if cause else Cause.NONE, self["incoming"], self["stored"]
-        )
+        cause = Cause[self["cause"]] if self["cause"] else Cause.NONE
+        writes = tuple((each["name"], each["value"]) for each in self.merged)
+        return Decision(Verdict[self["verdict"]], cause, self["incoming"], self["stored"], writes)
 
     @property
     def own_decision(self) -> Decision | None:
@@ -170,6 +171,21 @@ def applied_again(result: Result) -> dict[tuple[str, str, int, int], str]:
                 f"the channel had moved to server {moved[place]}" if place in moved else set_back
             )
     return found
+
+
+def with_merges(result: Result, outcomes: Sequence[RecordedOutcome]) -> list[RecordedOutcome]:
+    """Return outcomes, those of merges with what was written in their place."""
+    names, found = MERGED.names[:-1], dict[tuple[Any, ...], list[dict[str, Any]]]()
+    for applier in {each.applier for each in outcomes if each["verdict"] == Verdict.MERGED.name}:
+        rows = {each.row for each in outcomes}
+        files = pads.dataset(result.folder.here(f"merged/applier={applier}"), schema=MERGED, partitioning=None)
+        for each in files.to_table(filter=of_rows(rows)).to_pylist():
+            found[applier, *(each[name] for name in names)] = each["columns"]
+    if not found:
+        return list(outcomes)
+    return [
+        attrs.evolve(each, merged=found.get((each.applier, *(each[name] for name in names)), ())) for each in outcomes
+    ]
 
 
 _GONE = {

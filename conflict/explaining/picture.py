@@ -152,7 +152,7 @@ def _color(event: StoryEvent) -> str:
         return _REFRESHED
     if event.kind is EventKind.COMMITTED:
         return "#222222"
-    return _APPLIED if event.verdict == "APPLIED" or event.kind is EventKind.LOGGED else _REJECTED
+    return _APPLIED if event.verdict in ("APPLIED", "MERGED") or event.kind is EventKind.LOGGED else _REJECTED
 
 
 def _text(event: StoryEvent, story: Story) -> str:

@@ -52,8 +52,8 @@ def own_reason(outcome: RecordedOutcome, function: ConflictFunction | None) -> s
 def _compared_by(outcome: RecordedOutcome, function: ConflictFunction | None) -> Compared:
     if function is None:
         return NOTHING_TOLD
-    refreshed = function.spec.refreshes and bool(outcome["winner_refresh"])
-    return Compared(function.spec.refreshes, function.column or None, refreshed)
+    refreshed = function.spec.by_epoch and bool(outcome["winner_refresh"])
+    return Compared(function.spec.by_epoch, function.column or None, refreshed)
 
 
 def _asked(decision: Decision, operation: Operation, function: ConflictFunction | None) -> str:

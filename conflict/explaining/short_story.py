@@ -19,6 +19,8 @@ from conflict.explaining.story import StoryEnd
 from conflict.explaining.story_so_far import Seat, StorySoFar
 from conflict.rules.decision import Verdict
 
+_WRITES = {each.name for each in Verdict if each.writes_row}
+
 
 @attrs.frozen
 class Parting:
@@ -90,7 +92,7 @@ def _different_origins(told: StorySoFar, pair: Sequence[str], row: WantedRow) ->
     if len({told.origin(number).number for number in made}) < len(pair):
         return {}
     early, late = sorted(made)
-    if any(event.verdict == Verdict.APPLIED.name for event in _decisions(told, pair, made[late], late)):
+    if any(event.verdict in _WRITES for event in _decisions(told, pair, made[late], late)):
         return {}
     here = [event for event in told.events[early : late - 1] if event.cluster == made[late]]
     removed = [each.number for before, each in pairwise(here) if before.row is not None and each.row is None]
@@ -101,7 +103,7 @@ def _different_origins(told: StorySoFar, pair: Sequence[str], row: WantedRow) ->
 
 def _parted(told: StorySoFar, last: Mapping[str, int | None], decided: Sequence[StoryEvent]) -> tuple[int | None, str]:
     """Return the number of the event that parted a row, and what it decided in words."""
-    refused = [event.number for event in decided if event.verdict != Verdict.APPLIED.name]
+    refused = [event.number for event in decided if event.verdict not in _WRITES]
     written = [number for number in last.values() if number is not None]
     crossed = [*written, *(event.number for event in decided)]
     parted = max(refused or crossed, default=None)

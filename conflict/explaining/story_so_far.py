@@ -193,7 +193,7 @@ def _sentence(draft: EventDraft, done: CarriedOut, reason: Callable[[RecordedOut
         return draft.why_not
     if outcome is not None and outcome.decision.verdict is not Verdict.APPLIED:
         said = decided_sentence(outcome, done.function)
-        if done.function is not None and done.function.spec.refreshes:
+        if done.function is not None and done.function.spec.by_epoch:
             said += lost_words(outcome, cluster, draft.source)
         if outcome.decision.cause is Cause.TRANS_IN_CONFLICT and outcome.own_decision is None:
             said += reason(outcome)

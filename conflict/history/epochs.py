@@ -382,7 +382,9 @@ def _finish(opened: _Open, number: int, server_id: int) -> BinlogEpoch:
             own.setdefault(group, []).append(change)
         else:
             consequences.append((group, change))
-    transactions = tuple(Transaction(number, group, tuple(changes)) for group, changes in sorted(own.items()))
+    committed = opened.committed or None
+    made = ((group, tuple(changes)) for group, changes in sorted(own.items()))
+    transactions = tuple(Transaction(number, group, changes, committed) for group, changes in made)
     returned = opened.returned
     if returned is not None:
         returned = attrs.evolve(returned, group=opened.groups.get(opened.returned_by, LAST_GROUP))

@@ -98,11 +98,13 @@ class Transaction:
         epoch: The cluster's own epoch in which it committed.
         group: Its number among the groups of that epoch, from 0.
         changes: In the order of the binlog.
+        committed: Microsecond since 1970 at which its epoch committed; None if not known.
     """
 
     epoch: int
     group: int
     changes: tuple[RowChange, ...]
+    committed: int | None = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen

@@ -8,6 +8,8 @@ all that is compared; the epochs are tried.
 
 from __future__ import annotations
 
+import json
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,11 +30,14 @@ from conflict.judge.case import ConflictCase, Recording, RecordingKind
 from conflict.judge.format_differences import binlog_differences, format_differences
 from conflict.judge.judged_run import JudgedComparison, compare_readings, read_readings
 from conflict.judge.logging_differences import judge_decisions, logging_counts, logging_differences
+from conflict.judge.other_resolver import OtherDecisions, decide_otherwise
 from conflict.judge.size_differences import size_differences
+from conflict.rules.functions import FunctionSpec
 from conflict.runs.pipeline import ENGINES, ResolveOptions
 from ndb_formats.errors import FormatError
 
 _MOST = 200
+Asked = tuple[str, Sequence[FunctionSpec]]  # a resolver as `conflict_fn` has it, and the known functions
 
 
 def set_back_candidates(
@@ -69,6 +74,7 @@ class CaseStatus(StrEnum):
     PASS = "pass"  # noqa: S105  # a verdict, not a password
     FAIL = "fail"
     NOT_YET = "not yet"
+    DIFFERS = "differs"  # of a resolver that decides otherwise than the clusters did
 
 
 @attrs.frozen
@@ -84,6 +90,10 @@ class CaseVerdict:
         detail: The first difference, or why the case is not judged yet, or counts of what passed.
         undecided: How many decisions its binlogs leave open.
         by_candidates: Whether it agrees only with other candidates of these than those that were chosen.
+        function: The recorded function; None where the recording is of none.
+        binlog_type: The NDB binlog type of its tables; None likewise.
+        anomaly: What happens in it.
+        other: What a resolver decides in its place.
     """
 
     part: str
@@ -93,6 +103,10 @@ class CaseVerdict:
     detail: str
     undecided: int = 0
     by_candidates: bool = False
+    function: str | None = None
+    binlog_type: int | None = None
+    anomaly: str | None = None
+    other: OtherDecisions | None = None
 
 
 def judge_all(
@@ -101,12 +115,45 @@ def judge_all(
     progress: Callable[[int, int], None] = lambda done, total: None,
     *,
     use_steps: bool = True,
+    resolver: Asked | None = None,
 ) -> Iterator[CaseVerdict]:
-    """Judge an engine by recordings, one after the other; see `judge_recording`."""
+    """Judge an engine, or a resolver, by recordings, one after the other; see `judge_recording`."""
+    if resolver is not None:
+        recordings = [each for each in recordings if each.kind is RecordingKind.CONFLICT]
     for done, recording in enumerate(recordings):
         progress(done, len(recordings))
-        yield judge_recording(recording, engine, use_steps=use_steps)
+        verdict = (
+            judge_recording(recording, engine, use_steps=use_steps)
+            if resolver is None
+            else judge_resolver(recording, resolver)
+        )
+        yield attrs.evolve(verdict, **_about(recording))
     progress(len(recordings), len(recordings))
+
+
+_SETTING = re.compile(r"_type\d+|_\d+")
+
+
+def _about(recording: Recording) -> dict[str, Any]:
+    """Return function, binlog type and anomaly of a recording of clusters in conflict."""
+    if recording.kind is not RecordingKind.CONFLICT:
+        return {}
+    scenario = json.loads((recording.path / RecordingKind.CONFLICT.value).read_text("utf-8"))
+    what = _SETTING.sub("", recording.path.name).replace("_", " ")
+    return {"function": scenario.get("fn"), "binlog_type": scenario.get("binlog_type"), "anomaly": what}
+
+
+def judge_resolver(recording: Recording, resolver: Asked) -> CaseVerdict:
+    """Compare what a resolver decides with what the clusters of a recording decided."""
+    made = partial(CaseVerdict, recording.part, recording.case, "reference")
+    try:
+        other = decide_otherwise(ConflictCase.load(recording.path), *resolver)
+    except NotBuiltError as error:
+        return made(CaseStatus.NOT_YET, str(error))
+    except (ConflictError, FormatError) as error:
+        return made(CaseStatus.FAIL, str(error))
+    status = CaseStatus.DIFFERS if other.differences else CaseStatus.PASS
+    return made(status, _first([str(each) for each in other.differences]), other=other)
 
 
 def judge_recording(recording: Recording, engine: str, *, use_steps: bool = True) -> CaseVerdict:
@@ -177,13 +224,3 @@ def _compare_run(case: ConflictCase, engine: str, hints_of: HintsOf) -> JudgedCo
         readings = read_readings(case, Folder(folder), run)
     undecided = sum(run.summary.undecided.values()) + sum(each.rows for each in run.settled)
     return compare_readings(readings, case.recorded, undecided)
-
-
-def verdicts_json(verdicts: Sequence[CaseVerdict]) -> dict[str, Any]:
-    """Return verdicts as a document."""
-    counts = Counter(verdict.status for verdict in verdicts)
-    return {
-        "counts": {status.value: counts[status] for status in CaseStatus},
-        "by_candidates": sum(verdict.by_candidates for verdict in verdicts),
-        "cases": [attrs.asdict(verdict) for verdict in verdicts],
-    }

@@ -37,6 +37,7 @@ class _TableSummary:
         discarded: Reflected operations that it discarded.
         skipped: Operations that lack the value to compare.
         cannot_tell: Operations that depend on rows older than the log.
+        merged: Operations that a resolver of one's own applied with other values.
     """
 
     applier: str
@@ -50,6 +51,7 @@ class _TableSummary:
     discarded: int = 0
     skipped: int = 0
     cannot_tell: int = 0
+    merged: int = 0
 
 
 @attrs.frozen(repr=False)

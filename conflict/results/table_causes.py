@@ -291,7 +291,7 @@ def _on_primary_alone(function: ConflictFunction | None) -> bool:
 
 
 def _by_epoch(setup: TableSetup | None) -> bool:
-    return setup is not None and setup.function is not None and setup.function.spec.refreshes
+    return setup is not None and setup.function is not None and setup.function.spec.by_epoch
 
 
 def _of_values(each: _Seen) -> LikelyCause:

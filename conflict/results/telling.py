@@ -27,7 +27,7 @@ from conflict.telling.shown_text import counted, listed
 from conflict.telling.value import Entry, Listing, Table, Telling, Tone, Toned
 from ndb_formats.events.rows_event import Operation
 
-RARE = ("discarded", "skipped", "cannot_tell")  # verdicts that have a column only where they occur
+RARE = ("merged", "discarded", "skipped", "cannot_tell")  # verdicts that have a column only where they occur
 _BY_EPOCH = tuple(f"{spec.name}(" for spec in FUNCTIONS if spec.argument is Argument.GCI_BITS)
 _SHOWN = "What the binlogs show otherwise"
 _MOST_MOVES = 4  # run.json has all

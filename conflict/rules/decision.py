@@ -12,6 +12,7 @@ import attrs
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Column
+from ndb_formats.types.values import Value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,6 +75,13 @@ class Verdict(IntEnum):
     SKIPPED = 4
     # The decision depends on what a row was before the log starts.
     CANNOT_TELL = 5
+    # A resolver of one's own wrote other values than the operation brings; only the reference engine has it.
+    MERGED = 6
+
+    @property
+    def writes_row(self) -> bool:
+        """Whether the operation changes its row."""
+        return self in (Verdict.APPLIED, Verdict.MERGED)
 
 
 class Cause(IntEnum):
@@ -137,12 +145,14 @@ class Decision:
         incoming: What was compared: the operation's value or the max replicated epoch. None if nothing was, or if the
             log starts in the middle and shows no epoch that came back.
         stored: What it was compared with: the row's value or epoch. None if nothing was.
+        writes: Of a merge, the columns that it writes, by name, and their values.
     """
 
     verdict: Verdict
     cause: Cause = Cause.NONE
     incoming: int | None = None
     stored: int | None = None
+    writes: tuple[tuple[str, Value], ...] = ()
 
 
 def is_delete_delete(operation: int, cause: int) -> bool:
@@ -197,6 +207,7 @@ _VERDICT_WORDS = {
     Verdict.IGNORED: "found no row and was ignored",
     Verdict.DISCARDED: "came back from the primary, where the row has changed since, and was discarded",
     Verdict.SKIPPED: "lacks the value to compare and was left out",
+    Verdict.MERGED: "was applied with other values",
 }
 _CAUSE_WORDS = {
     Cause.ROW_DOES_NOT_EXIST: "the row does not exist here",
@@ -242,7 +253,8 @@ def explain(decision: Decision, what: str, compared: Compared = NOTHING_TOLD) ->
         return f"the {what} was rejected: {reason_words(decision, compared)}"
     if decision.verdict is Verdict.CANNOT_TELL:
         return f"the decision on the {what} depends on what its row was before the log starts"
-    return f"the {what} {_VERDICT_WORDS[decision.verdict]}"
+    merged = ", ".join(f"{name} = {'NULL' if value is None else str(value)}" for name, value in decision.writes)
+    return f"the {what} {_VERDICT_WORDS[decision.verdict]}{f': {merged}' if merged else ''}"
 
 
 def came_back_words(highest: int | None) -> str:
@@ -270,7 +282,9 @@ def reason_words(decision: Decision, compared: Compared = NOTHING_TOLD) -> str:
         changed = "refreshed" if compared.refreshed else "changed"
         when = "before the log starts" if decision.stored is None else f"in epoch {decision.stored}"
         return f"the row was {changed} here {when}, and {came_back_words(decision.incoming)}"
+    if decision.incoming is None:  # a rule of one's own, which does not say what it compared
+        return "the row stays as it is here"
     stored = "value, which is older than the log" if decision.stored is None else value_words(decision.stored)
-    brought = "" if decision.incoming is None else value_words(decision.incoming)
+    brought = value_words(decision.incoming)
     brought = f"{compared.column}={brought}" if compared.column else brought
     return f"it brings {brought}, which does not win over the row's {stored}"

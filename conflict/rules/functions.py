@@ -14,7 +14,7 @@ Source: MySQL manual, "NDB Cluster Replication Conflict Resolution"; names and f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum, IntEnum
 from functools import cache
 
@@ -31,13 +31,12 @@ from conflict.rules.decision import (
     Verdict,
     in_node_order,
 )
+from conflict.rules.own_rule import Image, OwnRule
 from ndb_formats.cursor import whole_number
 from ndb_formats.errors import did_you_mean
 from ndb_formats.events.rows_event import Operation
 
 DEFAULT_GCI_BITS = 6
-
-PythonRule = Callable[[RowState, IncomingOperation], Decision]
 
 
 class Cell(IntEnum):
@@ -88,13 +87,6 @@ class Argument(Enum):
     GCI_BITS = "extra gci bits"
 
 
-class Image(Enum):
-    """Which image of an operation must carry the resolve column."""
-
-    BEFORE = "before"
-    AFTER = "after"
-
-
 @attrs.frozen
 class FunctionSpec:
     """
@@ -109,7 +101,7 @@ class FunctionSpec:
         transactional: A conflict rejects the whole transaction, and the transactions that depend on it.
         uses_role: It depends on ``ndb_applier_conflict_role``: the primary's applier logs what it applies for the
             secondary, and a delete of a missing row is a conflict of its transaction.
-        python: A user's rule in Python, which decides in place of the cells; only the reference engine calls it.
+        own: A user's rule, which decides in place of the cells; only the reference engine calls it.
     """
 
     name: str
@@ -119,7 +111,7 @@ class FunctionSpec:
     delete: Cell
     transactional: bool = False
     uses_role: bool = False
-    python: PythonRule | None = None
+    own: OwnRule | None = None
 
     def cell(self, operation: Operation) -> Cell:
         """Return the cell of an operation."""
@@ -128,33 +120,52 @@ class FunctionSpec:
     @property
     def refreshes(self) -> bool:
         """Whether rows with rejected operations are refreshed: the functions by epoch do that."""
+        if self.own is not None:
+            return self.own.refreshes
         return Cell.BY_EPOCH in (self.write, self.update, self.delete)
+
+    @property
+    def by_epoch(self) -> bool:
+        """Whether it compares epochs, and is not one's own rule, of which nobody knows."""
+        return self.refreshes and self.own is None
 
     @property
     def on_primary_alone(self) -> bool:
         """Whether it is set on one cluster, which is the primary by that: NDB$EPOCH and NDB$EPOCH_TRANS."""
-        return self.refreshes and not self.uses_role
+        return self.by_epoch and not self.uses_role
 
     @property
     def argument(self) -> Argument:
         """The kind of its argument."""
+        if self.own is not None:
+            return Argument.COLUMN if self.own.takes_column else Argument.GCI_BITS
         return Argument.GCI_BITS if self.refreshes else Argument.COLUMN
 
     @property
     def needs(self) -> Mapping[Operation, Image]:
         """The image that must carry the resolve column, per operation that compares it."""
-        return _needs(self)
+        return _needs(self) if self.own is None else self.own.needs
+
+    @property
+    def needs_changed(self) -> frozenset[Operation]:
+        """The operations whose before image must carry every column that they change."""
+        return frozenset() if self.own is None else self.own.needs_changed
+
+    @property
+    def needs_old_values(self) -> bool:
+        """Whether it judges updates by their before image, which one that arrives as a write does not have."""
+        return self.needs.get(Operation.UPDATE_ROW) is Image.BEFORE or Operation.UPDATE_ROW in self.needs_changed
 
     @property
     def conditional_write(self) -> bool:
         """Whether a write of a row that exists can be applied."""
-        return self.write is not Cell.REJECT_IF_PRESENT
+        return self.own is not None or self.write is not Cell.REJECT_IF_PRESENT
 
     @property
     def compares_alone(self) -> bool:
         """Whether its decisions on a row depend on nothing but the row's existence and its resolve column."""
         cells = {self.write, self.update, self.delete}
-        return self.python is None and cells.isdisjoint({Cell.BY_EPOCH, Cell.LESS_IF_UNSEEN})
+        return self.own is None and cells.isdisjoint({Cell.BY_EPOCH, Cell.LESS_IF_UNSEEN})
 
     @property
     def delete_delete_conflicts(self) -> bool:
@@ -163,8 +174,8 @@ class FunctionSpec:
 
     def decide(self, row: RowState, incoming: IncomingOperation) -> Decision:
         """Decide on one operation; the applier handles roles, reflected operations and transactions."""
-        if self.python is not None:
-            return self.python(row, incoming)
+        if self.own is not None:
+            return self.own.decide(row, incoming)
         return judge(self.cell(incoming.operation), row, incoming)
 
 
@@ -271,6 +282,8 @@ class ConflictFunction:
 
     def __str__(self) -> str:
         argument = self.column if self.spec.argument is Argument.COLUMN else self.gci_bits
+        if self.spec.own is not None and self.column is None:
+            return f"{self.spec.name}()"
         return f"{self.spec.name}({argument})"
 
     @property

@@ -207,7 +207,7 @@ def refusal_of(table: Table, function: ConflictFunction, update_format: UpdateFo
         return refusal_of_column(table, function.column or "")
     if function.spec.uses_role and update_format.as_write:
         return _refusal(RefusalKind.UPDATES_AS_WRITES, table=table.full_name, function=function.spec.name)
-    if any(column.is_blob for column in table.columns):
+    if function.spec.refreshes and any(column.is_blob for column in table.columns):
         return _refusal(RefusalKind.BLOB, function=function.spec.name)
     return None
 

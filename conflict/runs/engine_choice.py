@@ -50,7 +50,7 @@ def spark_asked_for() -> str | None:
 
 def choose_engine(configuration: Configuration) -> EngineChoice:
     """Return the engine for a run: the reference engine for what it alone does, else the local one or Spark."""
-    if any(spec.python is not None for spec in configuration.functions):
+    if any(spec.own is not None for spec in configuration.functions):
         return EngineChoice("reference", "it alone runs rules in Python")
     if not configuration.links.is_pair:
         return EngineChoice("reference", "it alone resolves other than two clusters that replicate to each other")

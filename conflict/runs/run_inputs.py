@@ -25,6 +25,7 @@ from conflict.history.ingestion.plan import files_document
 from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import KeptAlone, Run
 from conflict.history.scheduling.hints import hints_of_run_file
+from conflict.resolvers.user_policies import load_functions
 from conflict.telling.shown_text import listed
 from ndb_formats.columnar.file_outline import outlines_of
 from ndb_formats.stored import digest_of_ends, is_address, path_of
@@ -72,6 +73,7 @@ def inputs_document(run: RunFile, kept_alone: Mapping[str, KeptAlone], history: 
         "stop_time": span.stop_time,
         "files": files_document(files),
         "history": _history_document(history, kept_alone) if history is not None and kept_alone else None,
+        **({"resolvers": list(run.resolvers)} if run.resolvers else {}),
     }
 
 
@@ -109,6 +111,8 @@ def run_file_of(document: Mapping[str, Any], result: str) -> RunFile:
         _refuse_change(file, result)
     run_file = parse_run_file(inputs["text"], path_of(inputs["run_file"]))
     configuration = run_file.configuration
+    functions = load_functions(inputs.get("resolvers", ()), configuration.functions)
+    configuration = attrs.evolve(configuration, functions=functions)
     if inputs["inexact_keys"]:
         configuration = configuration.with_inexact_keys()
     span = attrs.evolve(configuration.span, last=inputs["last"], stop_time=inputs["stop_time"])

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from conflict.errors import ConfigurationError
+from conflict.resolvers.resolver import Resolver
+from conflict.resolvers.user_policies import asked_function
 from conflict.rules.functions import FUNCTIONS, ConflictFunction, FunctionSpec, typed_function
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.table_setup import TableSetup, set_up
@@ -17,7 +19,7 @@ from conflict.typed.tables import Tables
 from ndb_formats.errors import did_you_mean
 from ndb_formats.rules.update_format import parse_binlog_type
 
-Function = str | ConflictFunction | None
+Function = str | Resolver | ConflictFunction | None
 
 
 @attrs.frozen
@@ -93,7 +95,9 @@ def _by_table(tables: Tables, function: Function | Mapping[str, Function]) -> di
 
 
 def _parsed(function: Function) -> ConflictFunction | None:
-    return typed_function(function) if isinstance(function, str) else function
+    if function is None or isinstance(function, ConflictFunction):
+        return function
+    return typed_function(*asked_function(function))
 
 
 def _rows(

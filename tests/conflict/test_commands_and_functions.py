@@ -20,7 +20,6 @@ from tests.corpora import DEMO
 
 # Commands without a function.
 WITHOUT = {
-    "conformance": "tests this program",
     "demo": "shows `resolve` on a recording",
     "warm-up": "is about the installation",
 }
@@ -40,6 +39,7 @@ NOT_HAD = {
         **dict.fromkeys(("since", "last"), "of what is printed"),
     },
     "lost": {"top": "all"},
+    "conformance": {"force": "of the file with the document"},
     "repair": {"top": "all"},
     "decode": dict.fromkeys(
         (

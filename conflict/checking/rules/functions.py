@@ -198,7 +198,7 @@ def epoch_facts(subject: Subject) -> Iterator[Finding]:
     """Yield what is to be known of functions by epoch in any case."""
     for arrival in _created(subject):
         spec, places = arrival.function.spec, (arrival.here.place,)
-        if spec.argument is not Argument.GCI_BITS or len(subject.clusters) != 2:
+        if spec.argument is not Argument.GCI_BITS or spec.own is not None or len(subject.clusters) != 2:
             continue
         sentence = (
             "Functions by epoch keep author and epoch of each row in hidden columns, which a table gets when it is "

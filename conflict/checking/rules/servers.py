@@ -26,7 +26,7 @@ _COMPRESSION = ("binlog_transaction_compression", "ndb_log_transaction_compressi
 def no_applied_epochs(subject: Subject) -> Iterator[Finding]:
     """Yield functions by epoch, where the other cluster does not log which epochs it has applied."""
     for arrival in _judging(subject):
-        if arrival.function.spec.refreshes and _is_on(arrival.source.cluster, _STATUS) is False:
+        if arrival.function.spec.by_epoch and _is_on(arrival.source.cluster, _STATUS) is False:
             sentence = (
                 f"{arrival.function.spec.name} learns from the other cluster which epochs have reached it, and that "
                 f"one does not log them ({_STATUS} = OFF): the max replicated epoch stays 0, and every change of a row "
@@ -49,7 +49,7 @@ def no_replica_updates(subject: Subject) -> Iterator[Finding]:
                 "clusters go no further from here."
             )
             yield Finding(Code.NO_REPLICA_UPDATES, sentence, (TablePlace(cluster.name),), fix)
-        by_epoch = [each for each in _judging(subject) if each.function.spec.refreshes]
+        by_epoch = [each for each in _judging(subject) if each.function.spec.by_epoch]
         for arrival in by_epoch:
             if cluster.name in (arrival.here.cluster.name, arrival.source.cluster.name):
                 sentence = (
@@ -126,7 +126,7 @@ def few_gci_bits(subject: Subject) -> Iterator[Finding]:
         function, cluster = arrival.function, arrival.here.cluster
         times = cluster.epoch_times or EpochTimes()
         needed = times.epochs.bit_length()  # 2^bits - 1 epochs have a number of their own
-        if not function.spec.refreshes or function.gci_bits >= needed:
+        if not function.spec.by_epoch or function.gci_bits >= needed:
             continue
         known = "" if cluster.epoch_times is not None else ", the defaults"
         sentence = (
@@ -155,7 +155,7 @@ def useless_reads(subject: Subject) -> Iterator[Finding]:
 
 def unknown_variables(subject: Subject) -> Iterator[Finding]:
     """Yield clusters whose variables are not given, where they matter."""
-    by_epoch = any(arrival.function.spec.refreshes for arrival in _judging(subject))
+    by_epoch = any(arrival.function.spec.by_epoch for arrival in _judging(subject))
     transactional = any(arrival.function.spec.transactional for arrival in _judging(subject))
     needed = [*_BINLOG, _UPDATES, *((_STATUS,) if by_epoch else ())]
     for cluster in subject.clusters:

@@ -32,12 +32,20 @@ _NEXT = (
 
 def demo(
     folder: Annotated[Path, typer.Argument(help="Folder for the recording and its result.")] = Path("build/demo"),
+    cases: Annotated[
+        Path | None, typer.Option(help="Only write all recordings, for conformance, into this new folder.")
+    ] = None,
 ) -> None:
     """
     Resolve a recording of two real clusters that comes with the program, and show what to type next.
 
     Example: ndb-conflict demo build/demo
+
+    Example: ndb-conflict demo --cases build/cases
     """
+    if cases is not None:
+        _write_cases(cases)
+        return
     from conflict.api.runs import resolve
     from conflict.cli.commands.resolve import code_of, show_resolved
 
@@ -47,6 +55,15 @@ def demo(
     resolved, _ = show_resolved(call)
     exit_with(code_of(resolved))
     _print_next(folder)
+
+
+def _write_cases(folder: Path) -> None:
+    """Write the recordings that judge engines and resolvers."""
+    from conflict.judge.bundled import write_cases
+
+    count = write_cases(folder)
+    console.print(f"{count} recordings of real clusters are in {folder}.", markup=False, highlight=False)
+    console.print(f"    ndb-conflict conformance {shlex.quote(str(folder))}", markup=False, highlight=False)
 
 
 def _copy(recording: Path) -> None:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from conflict.config.definitions import AlteredColumn
 from conflict.history.run import Run, misfit
-from conflict.rules.functions import Image
+from conflict.rules.own_rule import Image
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.altered_values import added_value

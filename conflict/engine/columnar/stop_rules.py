@@ -17,7 +17,7 @@ from conflict.engine.columnar.setups import ClusterSetup, steps_before
 from conflict.engine.kernels.arrays import Bool, EpochApplies, Int8, Int64, Presence
 from conflict.engine.kernels.column_scans import NEEDS_TRANSACTION_ID, NEVER_STOPS, STOPS
 from conflict.history.grid.schemas import RowStep
-from conflict.rules.functions import Image
+from conflict.rules.own_rule import Image
 from conflict.rules.replication_table import Role
 from conflict.rules.stops import ServerStop, StopFacts, first_stop, stop_facts
 from conflict.rules.table_setup import TableSetup

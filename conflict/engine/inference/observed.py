@@ -17,8 +17,9 @@ from conflict.engine.reference.row_store import Row, RowKey
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import OVERLAPPING, START, EpochApply, Position, RowChange, RowMoment, Transaction
 from conflict.history.unlogged import UnloggedChange
-from conflict.rules.decision import APPLIED, IGNORED, Decision, Verdict
-from conflict.rules.functions import ConflictFunction, Image
+from conflict.rules.decision import APPLIED, IGNORED, Decision
+from conflict.rules.functions import ConflictFunction
+from conflict.rules.own_rule import Image
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.tables import Table
 
@@ -215,8 +216,8 @@ class ObservedPass(EpochPass):
         key = entry.row
         if key in self.early and key not in self.locked:
             early = self.early[key]
-            decision = self.decide_on(early, entry.change, setup)
-            if decision.verdict is not Verdict.APPLIED:
+            decision = self.decide_on(early, entry, setup)
+            if not decision.verdict.writes_row:
                 return decision, early
             self.locked.add(key)
         return super().decide(entry, setup)
@@ -227,18 +228,19 @@ class ObservedPass(EpochPass):
         unknown = function is not None and compares_unknown(change, function, setup.table)
         return not unknown and super().lacks_value(change, setup)
 
-    def judge(self, row: Row | None, change: RowChange, table: Table, function: ConflictFunction) -> Decision:
+    def judge(self, row: Row | None, entry: LoggedChange, setup: TableSetup, function: ConflictFunction) -> Decision:
         """Return the decision of a conflict function; APPLIED where it compares a value that is not known."""
+        change, table = entry.change, setup.table
         if missing_image(change, function, table) is not None and compares_unknown(change, function, table):
             known = self.cluster.max_replicated_epoch
             return APPLIED if row is not None else decide_by_function(row, change, function, table, known)
         if not isinstance(row, OlderRow):
-            return super().judge(row, change, table, function)
+            return super().judge(row, entry, setup, function)
         judged = row
         if function.column is not None and row.assumed is not None:
             assumed = {table.ordinal(function.column): row.assumed.to_bytes(8, "little")}
             judged = attrs.evolve(row, payloads={**row.payloads, **assumed})
-        decision = super().judge(judged, change, table, function)
+        decision = super().judge(judged, entry, setup, function)
         known = row.dated if function.column is None else row.assumed is None
         return decision if known else attrs.evolve(decision, stored=None)
 

@@ -33,7 +33,7 @@ NOTHING, LARGEST, ONE = np.uint64(0), np.uint64(2**64 - 1), np.uint64(1)
 # The states that are tried: last changed here; there, with one of four values; missing.
 LOCAL, FIRST_VALUE, MISSING, STATES = 0, 1, 5, 6
 # Decisions on several operations as one number.
-OUTCOMES, MULTIPLIER = len(Cause) + 1, np.uint64((len(Cause) + 1) * (max(Verdict) + 1) + 1)
+OUTCOMES, MULTIPLIER = len(Cause) + 1, np.uint64((len(Cause) + 1) * (Verdict.CANNOT_TELL + 1) + 1)
 # A state that is tried, after the operations so far, and a number that represents the decisions on them.
 TRIED = np.dtype(
     [

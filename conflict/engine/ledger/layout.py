@@ -4,6 +4,7 @@ The files of a result. Computes docs/result.md, "The output folder".
     applied_epochs/applier=A/...parquet       one row per epoch of the other cluster that an applier applied
     outcomes/applier=A/...parquet             one row per operation of these that was not simply applied; with
                                               --all-outcomes, per operation
+    merged/applier=A/...parquet               what a resolver of one's own wrote in place of operations that it merged
     undecided/applier=A/...parquet            one row per open decision
     contradictions/applier=A/...parquet       one row per row that the binlog of A shows otherwise than was derived
     overwritten/cluster=A/...parquet          one row per own change of A that its applier overwrote unseen
@@ -67,7 +68,7 @@ RESULT_FORMAT = 8
 STAGED_EXCEPTIONS = "staged_exceptions"
 # The folders that hold a part per bucket.
 BUCKET_PARTS = (
-    *("outcomes", "overwritten", "exceptions", STAGED_EXCEPTIONS, "rows", "rows_in_part", "undecided"),
+    *("outcomes", "merged", "overwritten", "exceptions", STAGED_EXCEPTIONS, "rows", "rows_in_part", "undecided"),
     "contradictions",
 )
 
@@ -107,6 +108,13 @@ OUTCOMES = pa.schema(
         ("winner_position", pa.uint64()),
         ("winner_payload_position", pa.uint32()),
         ("winner_row", pa.int32()),
+    ]
+)
+# Columns that were written in place of operations whose verdict is MERGED, as text for people and as bytes of a binlog.
+MERGED = pa.schema(
+    [
+        *(OUTCOMES.field(name) for name in ("source_epoch", "epoch", "group", "ordinal", "table", "key", "identity")),
+        ("columns", pa.list_(pa.struct([("name", pa.string()), ("value", pa.string()), ("payload", pa.binary())]))),
     ]
 )
 # Changes of a cluster that its own applier overwrote: `epoch` and `group` are those of the change, `applied_epoch` is
@@ -171,6 +179,11 @@ def applied_epochs_path(applier: str) -> str:
 def outcomes_path(applier: str, bucket: int) -> str:
     """Return the path of the outcomes of a bucket's operations on an applier."""
     return f"outcomes/applier={applier}/bucket={bucket:05d}.parquet"
+
+
+def merged_path(applier: str, bucket: int) -> str:
+    """Return the path of what an applier wrote in place of operations that a resolver of one's own merged."""
+    return f"merged/applier={applier}/bucket={bucket:05d}.parquet"
 
 
 def overwritten_path(cluster: str, bucket: int) -> str:

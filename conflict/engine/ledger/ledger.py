@@ -33,6 +33,7 @@ from conflict.engine.ledger.layout import (
     STAGED,
     UNDECIDED,
     labelled,
+    merged_path,
     outcomes_path,
     overwritten_path,
     rows_in_part_path,
@@ -263,6 +264,7 @@ class ClusterLedger:
         counters: Its status counters.
         stretches: The same by the counters of an SQL node to which they belong.
         outcomes: The operations that have a line, as `OUTCOMES`; None without any.
+        merged: What was written in place of operations that were merged, as `MERGED`; None without any.
         overwritten: The changes of its own cluster that it overwrote unseen, as `OVERWRITTEN`; None without any.
         undecided: Its `OPEN_DECISIONS`.
         compared: Number of rows, per epoch apply, that were compared with its binlog.
@@ -290,6 +292,7 @@ class ClusterLedger:
     copied: int | None = None
     exceptions: Mapping[str, pa.Table] = attrs.field(factory=dict)
     stretches: Mapping[Stretch, Mapping[str, int]] = attrs.field(factory=dict)
+    merged: pa.Table | None = None
 
 
 @attrs.frozen(eq=False)
@@ -333,6 +336,8 @@ def _write_cluster(part: LedgerPart, cluster: ClusterLedger, out: Folder, summar
     name, tables = cluster.name, part.tables
     if cluster.outcomes is not None:
         out.write_table(outcomes_path(name, part.number), cluster.outcomes)
+    if cluster.merged is not None:
+        out.write_table(merged_path(name, part.number), cluster.merged)
     if cluster.overwritten is not None:
         out.write_table(overwritten_path(name, part.number), cluster.overwritten)
     summary.overwritten[name] = 0 if cluster.overwritten is None else len(cluster.overwritten)
@@ -358,6 +363,11 @@ def _write_cluster(part: LedgerPart, cluster: ClusterLedger, out: Folder, summar
         summary.copied[name] = cluster.copied
 
 
+def _told(counts: Int64, verdict: Verdict) -> bool:
+    """Whether a verdict is told of: merges, which no server makes, are where there are some."""
+    return verdict is not Verdict.MERGED or bool(counts[verdict].any())
+
+
 def table_figures(tables: Sequence[str], counts: Int64, refreshes: Int64) -> dict[str, dict[str, int]]:
     """
     Return the figures of each table: operations by verdict, those rejected by cause, and refreshed rows.
@@ -369,7 +379,7 @@ def table_figures(tables: Sequence[str], counts: Int64, refreshes: Int64) -> dic
     """
     return {
         table: {
-            **{each.name.lower(): int(counts[number, each].sum()) for each in Verdict},
+            **{each.name.lower(): int(counts[number, each].sum()) for each in Verdict if _told(counts[number], each)},
             **{each.name: int(counts[number, Verdict.REJECTED, each]) for each in Cause if each},
             "refreshes": int(refreshes[number]),
         }

@@ -16,6 +16,7 @@ from conflict.rules.counters import zero_counters
 from conflict.rules.decision import Cause, Decision, Verdict
 from conflict.rules.foreign_keys import KeyLink
 from conflict.rules.functions import ConflictFunction
+from conflict.rules.own_rule import CHANGED_COLUMNS, Image
 from conflict.rules.stops import Misfit, ServerStop, StopError
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.events.row_image import RowImage
@@ -130,7 +131,9 @@ class StoppedAt:
             names["function"] = function.spec.name
         if kind is ServerStop.MISSING_INFORMATION and function is not None:
             column, names["change"] = function.column, _CHANGES[self.operation]
-            names |= {"column": column, "image": function.spec.needs[self.operation].value}
+            image = function.spec.needs.get(self.operation, Image.BEFORE)
+            changed = column is None or self.operation in function.spec.needs_changed
+            names |= {"column": CHANGED_COLUMNS if changed else column, "image": image.value}
         message = f"{kind.because(**names)}; {kind.advice.format(**names)}"
         return Stop(kind, self.foreign_epoch, self.table, column, self.operation, self.origin, message)
 
@@ -163,6 +166,8 @@ class LastWrite:
         operation: Write, update or delete.
         refresh: Whether it is a refresh operation of that cluster's applier.
         origin: Where it is in a binlog; None for what an applier logged.
+        site: Server id under which it was logged.
+        committed: Microsecond since 1970 at which it committed there; None if not known.
     """
 
     cluster: str
@@ -170,6 +175,8 @@ class LastWrite:
     operation: Operation
     refresh: bool = False
     origin: Origin | None = None
+    site: int | None = attrs.field(default=None, eq=False)
+    committed: int | None = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen
@@ -222,6 +229,7 @@ class Outcome:
             itself; `Cause.NONE` if others did. `incoming` and `stored` are then what was compared.
         winner: The operation that last wrote the row that it was rejected for; None if the row was missing, or nothing
             in the log wrote it.
+        merged: The image that was written in place of what it brings, if it was merged.
     """
 
     applier: str
@@ -243,6 +251,7 @@ class Outcome:
     transaction_id: int | None = None
     own_cause: Cause = Cause.NONE
     winner: LastWrite | None = None
+    merged: RowImage | None = None
 
     @property
     def place(self) -> OutcomePlace:

@@ -17,6 +17,7 @@ from conflict.engine.ledger.contradictions import ContradictedRow
 from conflict.engine.ledger.layout import (
     APPLIED_EPOCHS,
     DEFAULT_OPTIONS,
+    MERGED,
     OUTCOME_PLACE,
     OUTCOMES,
     OVERWRITTEN,
@@ -186,6 +187,7 @@ class ReferenceLedger:
             unexplained=result.unexplained,
             copied=result.copied or None,
             exceptions=self.exceptions.get(name, {}),
+            merged=_merged(decided, keys),
         )
 
     def _final(self, table: str) -> FinalTable:
@@ -246,7 +248,7 @@ def exceptions_tables(setups: Iterable[TableSetup]) -> dict[str, Table]:
 
 def _without_unheard(outcome: Outcome, setup: TableSetup) -> Outcome:
     """Return an outcome in a log that starts in the middle: that no epoch had come back is not known, and no 0."""
-    by_epoch = setup.function is not None and setup.function.spec.refreshes
+    by_epoch = setup.function is not None and setup.function.spec.by_epoch
     return attrs.evolve(outcome, incoming=None) if by_epoch and outcome.incoming == 0 else outcome
 
 
@@ -299,6 +301,24 @@ def _outcomes(outcomes: Sequence[Outcome], keys: KeyTexts) -> pa.Table:
             "time": pa.array([each.committed for each in outcomes], OUTCOMES.field("time").type),
         }
     )
+
+
+def _merged(outcomes: Sequence[Outcome], keys: KeyTexts) -> pa.Table | None:
+    """Return what was written in place of operations that were merged, as `MERGED`; None without any."""
+    merged = [(each, image) for each in outcomes if (image := each.merged) is not None]
+    if not merged:
+        return None
+    columns = [
+        [
+            {"name": name, "value": None if value is None else str(value), "payload": payload}
+            for (name, value), payload in zip(image.by_name().items(), image.payloads, strict=True)
+            if name not in keys.tables[each.table].primary_key
+        ]
+        for each, image in merged
+    ]
+    places = place_columns([each for each, _ in merged], keys)
+    arrays = [columns if name == "columns" else places[name] for name in MERGED.names]
+    return pa.table(arrays, schema=MERGED)
 
 
 def _overwritten(changes: Sequence[OverwrittenChange], keys: KeyTexts) -> pa.Table | None:

@@ -32,7 +32,7 @@ from conflict.engine.reference.cluster import (
 )
 from conflict.engine.reference.epoch_pass import ApplierStopped, DecidedOperation, EpochPass
 from conflict.engine.reference.referential_actions import keep_references
-from conflict.engine.reference.row_store import RowKey
+from conflict.engine.reference.row_store import Row, RowKey
 from conflict.history.model import Cluster
 from conflict.history.shown_effects import Effect, effect_on_row
 from conflict.history.timeline import EpochApply, RowChange
@@ -127,7 +127,8 @@ def _changed_rows(final: EpochPass) -> Iterator[LoggedChange]:
             changed.flags,
         )
         if event is not None:
-            yield LoggedChange(event, final.apply.group, -1, changed.server_id, final.cluster.setups[event.table])
+            place, setup = (final.apply.group, -1), final.cluster.setups[event.table]
+            yield LoggedChange(event, *place, changed.server_id, setup, committed=_written_at(cluster.store.get(key)))
     for change, server_id in _changed_copies(final):
         yield LoggedChange(change, final.apply.group, -1, server_id, cluster.setups[change.table])
 
@@ -144,16 +145,24 @@ def _changed_copies(final: EpochPass) -> Iterator[tuple[RowChange, int]]:
 def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
     """Refresh the rows in conflict, which become local rows of this epoch, and yield the events."""
     cluster, refreshes = final.cluster, final.cluster.result.refreshes
-    by = LastWrite(cluster.name, final.apply.epoch, Operation.WRITE_ROW, refresh=True)
+    write = cluster.name, final.apply.epoch, Operation.WRITE_ROW
     causes = {id(each.entry.change): each.entry for each in final.decided} if final.refreshes else {}
     for key, change in final.refreshes.items():
         row = cluster.store.get(key)
         event = refresh_change(cluster.setups[key[0]], cluster.layouts[key[0]], change, row)
         cause = causes.get(id(change))
-        yield LoggedChange(event, final.apply.group, -1, cluster.server_id, cluster.setups[key[0]], cause)
+        committed = _written_at(row)  # a refresh carries the row as it stands, however late it is sent
+        setup = cluster.setups[key[0]]
+        yield LoggedChange(event, final.apply.group, -1, cluster.server_id, setup, cause, committed)
         if row is not None:
+            by = LastWrite(*write, refresh=True, site=cluster.server_id, committed=committed)
             cluster.store.put(key, row.changed_here(final.apply.epoch, by=by))
         refreshes[key[0]] = refreshes.get(key[0], 0) + 1
+
+
+def _written_at(row: Row | None) -> int | None:
+    """Return when the last write of a row committed; None if that is not known, or there is no row."""
+    return None if row is None or row.by is None else row.by.committed
 
 
 def effects_of(final: EpochPass) -> dict[RowKey, Effect]:
@@ -203,6 +212,7 @@ def _outcome(decided: DecidedOperation, tracked: DecidedOperation | None, final:
         transaction_id=transaction_id,
         own_cause=own.decision.cause if own is tracked else Cause.NONE,
         winner=own.met.by if own.decision.cause in _LOST and own.met is not None else None,
+        merged=decided.merged,
     )
 
 

@@ -43,6 +43,7 @@ class LoggedChange:
         server_id: Server under whose id it is logged; that server's cluster does not apply it again.
         setup: Its table as the cluster had it then.
         cause: The operation that it answers, if an applier refreshed the row.
+        committed: Microsecond since 1970 at which it committed; None if not known.
     """
 
     change: RowChange
@@ -51,6 +52,7 @@ class LoggedChange:
     server_id: int
     setup: TableSetup | None = attrs.field(default=None, repr=False, eq=False)
     cause: LoggedChange | None = attrs.field(default=None, repr=False, eq=False)
+    committed: int | None = attrs.field(default=None, repr=False, eq=False)
 
     @property
     def row(self) -> RowKey:
@@ -247,7 +249,10 @@ class ReplayedCluster:
         log = self.log.setdefault(transaction.epoch, [])
         for change in transaction.changes:
             number, setup = self._own_changes[transaction.epoch], self.setups.get(change.table)
-            log.append(LoggedChange(change, transaction.group, number, self.server_id, setup))
+            logged = LoggedChange(
+                change, transaction.group, number, self.server_id, setup, committed=transaction.committed
+            )
+            log.append(logged)
             self._own_changes[transaction.epoch] += 1
 
     def make(self, change: RowChange, transaction: Transaction) -> None:
@@ -257,7 +262,8 @@ class ReplayedCluster:
         if setup is not None and not setup.table.primary_key:
             change_copies(self.store, setup.table, change, local=True, epoch=epoch)
         else:
-            by = LastWrite(self.name, epoch, change.operation, origin=change.origin)
+            at = transaction.committed
+            by = LastWrite(self.name, epoch, change.operation, False, change.origin, self.server_id, at)
             self.store.write(change, local=True, epoch=epoch, by=by)
 
     def define(self, change: DefinitionChange) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Hashable
 import attrs
 
 from conflict.engine.reference.row_store import Row
+from conflict.engine.reference.sight import Sight
 from conflict.history.timeline import RowChange
 from conflict.rules.decision import (
     APPLIED,
@@ -28,7 +29,8 @@ from conflict.rules.decision import (
     stored_precision,
     unwritten_value,
 )
-from conflict.rules.functions import Cell, ConflictFunction, Image
+from conflict.rules.functions import Cell, ConflictFunction
+from conflict.rules.own_rule import Image
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import ConflictFlag, Operation
 from ndb_formats.schema.tables import Table
@@ -65,7 +67,12 @@ def decide_as_secondary(row: Row | None, change: RowChange, table: Table) -> Dec
 
 
 def decide_by_function(
-    row: Row | None, change: RowChange, function: ConflictFunction, table: Table, max_replicated_epoch: int
+    row: Row | None,
+    change: RowChange,
+    function: ConflictFunction,
+    table: Table,
+    max_replicated_epoch: int,
+    sight: Sight | None = None,
 ) -> Decision:
     """
     Decide by a conflict function.
@@ -78,15 +85,21 @@ def decide_by_function(
         function: Conflict function of the table.
         table: The table.
         max_replicated_epoch: Highest own epoch known to have come back.
+        sight: What a rule of one's own sees besides.
     """
     state = RowState(exists=False)
     if row is not None:
         value = stored_value(row, function, table)
         state = RowState(True, row.local, stored_precision(row.epoch, function.gci_bits), value)
     before, after = compared_value(change.before, function, table), compared_value(change.after, function, table)
-    decision = function.spec.decide(state, IncomingOperation(change.operation, before, after, max_replicated_epoch))
+    incoming = IncomingOperation(change.operation, before, after, max_replicated_epoch)
+    if function.spec.own is not None and sight is not None:
+        if sight.hides_update and state.exists and function.spec.needs_old_values:
+            return Decision(Verdict.REJECTED, Cause.ROW_ALREADY_EXISTS)  # an insert, as far as one can tell
+        state, incoming = sight.of(function.spec.own.reads, state, row, incoming, change)
+    decision = function.spec.decide(state, incoming)
     conditional = function.spec.conditional_write and change.operation is Operation.WRITE_ROW
-    if conditional and row is None and _cannot_be_inserted(change, table):
+    if conditional and row is None and decision.verdict.writes_row and _cannot_be_inserted(change, table):
         rejected = Decision(Verdict.REJECTED, Cause.ROW_ALREADY_EXISTS)
         decision = IGNORED if function.spec.write is Cell.APPLY else rejected
     reflected = bool(change.flags & ConflictFlag.REFLECTED)
@@ -96,12 +109,21 @@ def decide_by_function(
 
 
 def missing_image(change: RowChange, function: ConflictFunction, table: Table) -> Image | None:
-    """Return the image that should carry the resolve column and does not; None if nothing is missing."""
+    """Return the image that should carry what the function looks for and does not; None if nothing is missing."""
+    if change.operation in function.spec.needs_changed and not _shows_what_it_changes(change, table):
+        return Image.BEFORE
     needed = function.spec.needs.get(change.operation)
     if needed is None:
         return None
     image = change.before if needed is Image.BEFORE else change.after
     return needed if compared_value(image, function, table) is None else None
+
+
+def _shows_what_it_changes(change: RowChange, table: Table) -> bool:
+    """Whether a before image has every column that the operation changes: all of them for a delete."""
+    before = frozenset(() if change.before is None else change.before.present)
+    changed = range(len(table.columns)) if change.after is None else change.after.present
+    return all(ordinal in before or table.columns[ordinal].generated == "virtual" for ordinal in changed)
 
 
 def _cannot_be_inserted(change: RowChange, table: Table) -> bool:

@@ -22,6 +22,7 @@ from conflict.engine.reference.decide import (
     missing_image,
 )
 from conflict.engine.reference.row_store import CopyChanges, Row, RowKey, as_own_row, change_copies, copies_of
+from conflict.engine.reference.sight import Sight, merged_change
 from conflict.engine.reference.spelling import as_spelled_here
 from conflict.history.model import Cluster
 from conflict.history.run import fitted, misfit
@@ -43,7 +44,6 @@ from conflict.rules.stops import Misfit, ServerStop, StopFacts, first_stop, stop
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import ConflictFlag, Operation
-from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import Value
 
 SKIPPED = Decision(Verdict.SKIPPED)
@@ -76,11 +76,20 @@ def as_taken(entry: LoggedChange, setup: TableSetup) -> tuple[LoggedChange, Misf
 
 @attrs.frozen
 class DecidedOperation:
-    """An operation, the decision on it, and the row that it met; None if there was none, or it did not matter."""
+    """
+    An operation, and what became of it.
+
+    Attributes:
+        entry: The operation.
+        decision: The decision on it.
+        met: The row that it met; None if there was none, or it did not matter.
+        merged: What was written in its place, if it was merged.
+    """
 
     entry: LoggedChange
     decision: Decision
     met: Row | None = None
+    merged: RowImage | None = None
 
 
 @attrs.define
@@ -206,9 +215,10 @@ class EpochPass:
             decision, met = AFTER_REFRESH, None  # the row is refreshed at once, and nothing can follow that
         else:
             decision, met = self.decide(entry, setup)
-        self.decided.append(DecidedOperation(entry, decision, met))
-        if decision.verdict is Verdict.APPLIED:
-            self._change_row(entry, setup)
+        made = self._merged(entry, decision, met, setup) if decision.verdict is Verdict.MERGED else entry
+        self.decided.append(DecidedOperation(entry, decision, met, None if made is entry else made.change.after))
+        if decision.verdict.writes_row:
+            self._change_row(made, setup)
         elif decision.verdict is Verdict.REJECTED:
             assert setup.function is not None
             self._note_conflict(entry, setup.function, decision)
@@ -262,22 +272,35 @@ class EpochPass:
     def decide(self, entry: LoggedChange, setup: TableSetup) -> tuple[Decision, Row | None]:
         """Return the decision, and the row on which it was made."""
         row = self.cluster.store.get(entry.row)
-        return self.decide_on(row, entry.change, setup), row
+        return self.decide_on(row, entry, setup), row
 
-    def decide_on(self, row: Row | None, change: RowChange, setup: TableSetup) -> Decision:
+    def decide_on(self, row: Row | None, entry: LoggedChange, setup: TableSetup) -> Decision:
         """Return the decision on an operation that meets a row."""
-        deployed = setup.deployed(self.cluster.role)
+        deployed, change = setup.deployed(self.cluster.role), entry.change
         if deployed.as_secondary:
             return decide_as_secondary(row, change, setup.table)
         if deployed.judge is None:
             return decide_without_function(row, change, setup.table)
-        return self.judge(row, change, setup.table, deployed.judge)
+        return self.judge(row, entry, setup, deployed.judge)
 
-    def judge(self, row: Row | None, change: RowChange, table: Table, function: ConflictFunction) -> Decision:
+    def judge(self, row: Row | None, entry: LoggedChange, setup: TableSetup, function: ConflictFunction) -> Decision:
         """Return the decision of a conflict function."""
+        change, table, known = entry.change, setup.table, self.cluster.max_replicated_epoch
         if self.cluster.skip_missing and missing_image(change, function, table) is not None:
             return SKIPPED
-        return decide_by_function(row, change, function, table, self.cluster.max_replicated_epoch)
+        sight = None if function.spec.own is None else self._sight(entry, setup)
+        return decide_by_function(row, change, function, table, known, sight)
+
+    def _sight(self, entry: LoggedChange, setup: TableSetup) -> Sight:
+        """Return what a rule of one's own sees of an operation."""
+        committed = self.apply.committed if entry.committed is None else entry.committed
+        hides = entry.change.operation is Operation.WRITE_ROW and (entry.setup or setup).format.as_write
+        return Sight(setup, self.cluster.layouts[entry.change.table], entry.server_id, committed, hides)
+
+    def _merged(self, entry: LoggedChange, decision: Decision, row: Row | None, setup: TableSetup) -> LoggedChange:
+        """Return an operation with what a merge writes in place of what it brings."""
+        layout = self.cluster.layouts[entry.change.table]
+        return attrs.evolve(entry, change=merged_change(entry.change, decision, row, setup, layout))
 
     def _change_row(self, entry: LoggedChange, setup: TableSetup) -> None:
         """Apply an operation to its row; the primary of NDB$EPOCH2 marks the row as reflected."""
@@ -294,7 +317,9 @@ class EpochPass:
         if change.after is not None:
             row.written.update(change.after.present)
         refresh = bool(change.flags & ConflictFlag.REFRESH)
-        by = LastWrite(self.source.name, self.apply.foreign_epoch, change.operation, refresh, change.origin)
+        place, committed = (self.source.name, self.apply.foreign_epoch, change.operation), entry.committed
+        committed = self.apply.committed if committed is None else committed
+        by = LastWrite(*place, refresh, change.origin, entry.server_id, committed)
         cluster.store.write(change, local=False, epoch=self.apply.epoch, by=by)
 
     def _note_conflict(self, entry: LoggedChange, function: ConflictFunction, decision: Decision) -> None:

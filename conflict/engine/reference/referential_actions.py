@@ -17,7 +17,6 @@ from conflict.engine.reference.epoch_pass import ApplierStopped, ChangedRow, Epo
 from conflict.engine.reference.keys import KeySide, Value
 from conflict.engine.reference.row_store import Row, RowKey, copies_of, touched_keys
 from conflict.history.timeline import NO_FLAGS, RowChange
-from conflict.rules.decision import Verdict
 from conflict.rules.foreign_keys import KeyLink
 from conflict.rules.stops import ServerStop
 from ndb_formats.events.row_image import RowImage, RowLayout
@@ -124,6 +123,6 @@ def _stopped(final: EpochPass, row: RowKey, kind: ServerStop, link: KeyLink) -> 
     """Return the signal to stop at the last operation that changed a row."""
     if row in final.changed:
         return final.stopped(kind, final.changed[row].change, link=link)
-    applied = (each.entry.change for each in reversed(final.decided) if each.decision.verdict is Verdict.APPLIED)
+    applied = (each.entry.change for each in reversed(final.decided) if each.decision.verdict.writes_row)
     change = next(change for change in applied if row in touched_keys(change))
     return final.stopped(kind, change, link=link)

@@ -355,9 +355,7 @@ class EndedRun:
         """By row, the last operation of a user that an applier did not apply."""
         outcomes = self.replayed.outcomes
         return {
-            (each.table, each.key): each
-            for each in outcomes
-            if each.verdict is not Verdict.APPLIED and each.origin is not None
+            (each.table, each.key): each for each in outcomes if not each.verdict.writes_row and each.origin is not None
         }
 
     def last_change(self, cluster: str, row: RowKey) -> UserChange | None:

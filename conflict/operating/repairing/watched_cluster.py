@@ -106,6 +106,9 @@ class WatchedCluster(ObservedCluster):
             row = each.table, each.key
             if each.origin is not None and counts[row] == 1:
                 self._compare(each, each.origin, position, source)
+            if each.verdict is Verdict.MERGED:  # the row is what no change of a user left
+                changed.add(row)
+                self.last_changes.pop(row, None)
             if each.verdict is Verdict.APPLIED:
                 changed.add(row)
                 self._take(each, source)

@@ -86,7 +86,7 @@ def default_policies(run: Run, columns: Mapping[str, str | None]) -> tuple[Polic
         columns: What `own_columns` returned; functions that compare a column are tried if each table has one.
     """
     names, primary = list(run.links.server_ids), primary_of(run)
-    specs = [spec for spec in run.configuration.functions if spec.python is None]
+    specs = [spec for spec in run.configuration.functions if spec.own is None]
     texts = [f"{spec.name}()" for spec in specs if spec.argument is Argument.GCI_BITS]
     texts += [f"NDB$EPOCH()@{name}" for name in names if name != primary]
     if columns and None not in columns.values():

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from conflict.errors import ConfigurationError
+from conflict.resolvers.user_policies import asked_function
 from conflict.rules.functions import (
     MAX_GCI_BITS,
     Argument,
@@ -211,13 +212,17 @@ def _policy(text: str, functions: Sequence[FunctionSpec], clusters: Sequence[str
     if timed is not None:
         return Policy(timed.name, ConflictFunction(timed, gci_bits=MAX_GCI_BITS))
     try:
+        name, functions = asked_function(name, functions)
         function = typed_function(name, (*functions, LOWEST))
     except ConfigurationError as error:
         meant, others = did_you_mean(name, (OVERWRITE, *BY_COMMIT_TIME)), ", ".join((OVERWRITE, *BY_COMMIT_TIME))
         message = f"{text}: {error}; besides functions there are {others} and LOWEST(column){meant}"
         raise ConfigurationError(message) from error
-    if function.spec.python is not None:
-        message = f"{text}: rules in Python are not compared; write it as a row [[conflict_function]] of the run file"
+    if function.spec.own is not None:
+        message = (
+            f"{text}: the kernels compare, and call no rule in Python; write it as a row [[conflict_function]] of the "
+            "run file, or resolve the binlogs once with each function"
+        )
         raise ConfigurationError(message)
     if function.spec.argument is Argument.COLUMN:
         if at:

@@ -4,6 +4,9 @@ One key for all states that are the same but for names: of rows, of data columns
 Two states with one key have the same future, up to these names. What no rule looks at any more is left out: in which
 epoch a row was changed once that epoch came back, epochs that both clusters have done with, who changed a row if the
 function compares values.
+
+What a rule of one's own reads (`Scope.reads`) belongs to the state as it is: values, times, sites and epochs that it
+reads have no other names.
 """
 
 from __future__ import annotations
@@ -19,8 +22,9 @@ from typing import Any
 import attrs
 
 from conflict.rules.decision import stored_precision
+from conflict.rules.own_rule import Read
 from conflict.whatif.diverging.scope import Scope, Values
-from conflict.whatif.diverging.state import NAME, BothStates, ClusterState, LoggedEpoch, cells
+from conflict.whatif.diverging.state import NAME, BothStates, Change, ClusterState, LoggedEpoch, cells, seen_of
 
 _KEY_BYTES = 16
 
@@ -31,16 +35,16 @@ Cells = tuple[int, ...] | None
 class _Epoch:
     """An epoch of a log: its changes, with which own epochs it brings back, and which own epoch it is, as classes."""
 
-    changes: Sequence[tuple[int, int, int, int, Cells, Cells]]
+    changes: Sequence[Change]
     relayed: int
     number: int
 
 
 @attrs.frozen
 class _Cluster:
-    """A cluster before names are given: per row its author, the class of its epoch and its columns."""
+    """A cluster before names are given: per row its author and the class of its epoch, and its columns."""
 
-    rows: Sequence[tuple[int, int, Cells]]
+    rows: Sequence[tuple[tuple[int, ...], Cells]]
     log: Sequence[_Epoch]
     rest: tuple[int, ...]
 
@@ -63,10 +67,11 @@ def state_key(state: BothStates, scope: Scope, *, with_history: bool = False) ->
         authors = [sorted((key, sorted(parts.items())) for key, parts in side.authors.items()) for side in state.sides]
         return _digest((budget, history, reached, plain, authors))
     sides = [(0, 1), (1, 0)] if scope.symmetric else [(0, 1)]
+    named = _renamings(scope.rows, scope.columns)[: 1 if Read.VALUES in scope.reads else None]  # the first renames none
     return min(
         _digest((budget, _named([clusters[side] for side in order], *names, scope)))
         for order in sides
-        for names in _renamings(scope.rows, scope.columns)
+        for names in named
     )
 
 
@@ -76,7 +81,7 @@ def _digest(numbers: Any) -> bytes:
 
 @cache
 def _renamings(rows: int, columns: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return every way to rename rows and data columns."""
+    """Return every way to rename rows and data columns; the first one leaves them as they are."""
     return [(row, column) for row in permutations(range(rows)) for column in permutations(range(columns))]
 
 
@@ -88,8 +93,8 @@ def _cluster(state: BothStates, number: int, scope: Scope) -> _Cluster:
     log = [
         _Epoch(
             [entry.change for entry in epoch.entries],
-            _class(epoch.relayed, other.known, others) if scope.learns[1 - number] else 0,
-            _class(epoch.number, side.known, thresholds) if scope.learns[number] else 0,
+            _class(epoch.relayed, other.known, others, scope) if scope.learns[1 - number] else 0,
+            _class(epoch.number, side.known, thresholds, scope) if scope.learns[number] else 0,
         )
         for epoch in (*own, side.now)
     ]
@@ -100,6 +105,7 @@ def _cluster(state: BothStates, number: int, scope: Scope) -> _Cluster:
         side.stopped,
         side.epochs if scope.epochs is not None else 0,
         side.now.own and scope.epochs is not None,
+        side.known if Read.EPOCHS in scope.reads else 0,
     )
     return _Cluster(list(_rows(side, number, scope, thresholds)), log, tuple(map(int, rest)))
 
@@ -111,17 +117,21 @@ def _lasting(state: BothStates, number: int, scope: Scope) -> list[LoggedEpoch]:
     return [epoch for epoch in left if epoch.entries or scope.learns[1 - number]]
 
 
-def _rows(side: ClusterState, number: int, scope: Scope, thresholds: Sequence[int]) -> Iterator[tuple[int, int, Cells]]:
+def _rows(
+    side: ClusterState, number: int, scope: Scope, thresholds: Sequence[int]
+) -> Iterator[tuple[tuple[int, ...], Cells]]:
     bits = 0 if scope.parsed is None else scope.parsed.gci_bits
     with_author = scope.learns[number] or (scope.setups[number][NAME].function is not None and scope.by_epoch)
+    with_author = with_author or Read.SITES in scope.reads
     for key in scope.keys:
         row = side.rows.get((NAME, key))
         if row is None:
-            yield 0, 0, None
+            yield (), None
             continue
-        dated = row.local and scope.learns[number]
-        epoch = _class(stored_precision(row.epoch, bits), side.known, thresholds) if dated else 0
-        yield int(with_author and row.local), epoch, cells(row, scope)
+        dated = (row.local or Read.EPOCHS in scope.reads) and scope.learns[number]
+        epoch = _class(stored_precision(row.epoch, bits), side.known, thresholds, scope) if dated else 0
+        seen = () if row.by is None else seen_of(scope, row.by.site, row.by.committed)
+        yield (int(with_author and row.local), epoch, *seen), cells(row, scope)
 
 
 def _thresholds(side: ClusterState, own: Sequence[LoggedEpoch], arriving: Sequence[LoggedEpoch]) -> list[int]:
@@ -130,8 +140,10 @@ def _thresholds(side: ClusterState, own: Sequence[LoggedEpoch], arriving: Sequen
     return sorted(each for each in news if each > side.known)
 
 
-def _class(epoch: int, known: int, thresholds: Sequence[int]) -> int:
+def _class(epoch: int, known: int, thresholds: Sequence[int], scope: Scope) -> int:
     """Return an epoch as far as it matters: 0 if it came back, else by how much must come back before."""
+    if Read.EPOCHS in scope.reads:
+        return epoch
     return 0 if epoch <= known else 1 + sum(each < epoch for each in thresholds)
 
 
@@ -139,25 +151,26 @@ def _named(clusters: Sequence[_Cluster], rows: Sequence[int], columns: Sequence[
     """Return the state with rows and columns renamed, and values by the order in which they come."""
     first = scope.first_data_column - 1
     tags: dict[int, int] = {}
-    compared = first == 1 and scope.values is Values.CLOCK
+    own = scope.parsed is not None and scope.parsed.spec.own is not None
+    compared = first == 1 and scope.values is Values.CLOCK and not own
     ranks = {x: rank for rank, x in enumerate(sorted(_compared_values(clusters)))} if compared else None
 
     def named(each: Cells) -> Cells:
-        if each is None:
-            return None
+        if each is None or Read.VALUES in scope.reads:
+            return each
         found = [ranks[x] for x in each[:first]] if ranks is not None else list(each[:first])
         for column in columns[: len(each) - first]:
             value = each[first + column]
             found.append(value if value < 0 else tags.setdefault(value, len(tags)))
         return tuple(found)
 
-    def change(each: tuple[int, int, int, int, Cells, Cells]) -> tuple[object, ...]:
-        group, row, operation, flags, before, after = each
-        return group, rows[row], operation, flags, named(before), named(after)
+    def change(each: Change) -> tuple[object, ...]:
+        group, row, operation, flags, before, after, seen = each
+        return group, rows[row], operation, flags, named(before), named(after), seen
 
     return tuple(
         (
-            tuple((*cluster.rows[row][:2], named(cluster.rows[row][2])) for row in _inverse(rows)),
+            tuple((cluster.rows[row][0], named(cluster.rows[row][1])) for row in _inverse(rows)),
             tuple(
                 (_ranked([change(each) for each in epoch.changes]), epoch.relayed, epoch.number)
                 for epoch in cluster.log
@@ -186,6 +199,6 @@ def _ranked(changes: Sequence[Any]) -> tuple[tuple[object, ...], ...]:
 
 def _compared_values(clusters: Sequence[_Cluster]) -> set[int]:
     """Return all values of the resolve column."""
-    images = [image for cluster in clusters for _, _, image in cluster.rows]
-    images += [image for cluster in clusters for epoch in cluster.log for each in epoch.changes for image in each[4:]]
+    images = [image for cluster in clusters for _, image in cluster.rows]
+    images += [image for cluster in clusters for epoch in cluster.log for each in epoch.changes for image in each[4:6]]
     return {image[0] for image in images if image}

@@ -111,12 +111,13 @@ def _telling(events: Sequence[StepEvent]) -> Sequence[StepEvent]:
 
 def _outcome(outcome: Outcome, scope: Scope) -> str:
     by_epoch = scope.by_epoch
-    values = [
+    incoming, stored = (
         value // EPOCH if by_epoch and value is not None else value for value in (outcome.incoming, outcome.stored)
-    ]
+    )
     kind = "refresh" if outcome.refresh else operation_word(outcome.operation)
     what = f"{kind} of row {scope.keys.index(outcome.key) + 1}"
-    return explain(Decision(outcome.verdict, outcome.cause, *values), what, Compared(by_epoch))
+    merged = () if outcome.merged is None else tuple(outcome.merged.by_name().items())[1:]  # without the key
+    return explain(Decision(outcome.verdict, outcome.cause, incoming, stored, merged), what, Compared(by_epoch))
 
 
 def _refreshes(event: StepEvent, scope: Scope) -> Iterator[str]:

@@ -19,7 +19,8 @@ from conflict.checking.requirements import Answer, Status, requirements
 from conflict.config.arguments import DeploymentPolicy
 from conflict.errors import ConfigurationError
 from conflict.history.model import Cluster
-from conflict.rules.functions import Argument, ConflictFunction, typed_function
+from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, FunctionSpec, typed_function
+from conflict.rules.own_rule import Read
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.table_setup import TableSetup, set_up
 from ndb_formats.constants import ColumnCode
@@ -80,6 +81,7 @@ class Scope:
         epochs: In how many epochs of each cluster users commit at most; None for no limit.
         outages: How often an applier is set back to the start of the other cluster's binlog at most.
         values: What the application sets the resolve column to.
+        functions: The known conflict functions, those of a user among them.
     """
 
     function: str | None = None
@@ -90,20 +92,27 @@ class Scope:
     epochs: int | None = None
     outages: int = 0
     values: Values = Values.VERSION
+    functions: tuple[FunctionSpec, ...] = attrs.field(default=FUNCTIONS, repr=False)
 
     def __reduce__(self) -> tuple[type[Scope], tuple[object, ...]]:
         """Pickle what was given, without what follows from it."""
-        return Scope, attrs.astuple(self)
+        return Scope, attrs.astuple(self, recurse=False)
 
     @cached_property
     def parsed(self) -> ConflictFunction | None:
         """The conflict function."""
-        return None if self.function is None else typed_function(self.function)
+        return None if self.function is None else typed_function(self.function, self.functions)
+
+    @cached_property
+    def reads(self) -> frozenset[Read]:
+        """What a rule of one's own reads; nothing for every other function."""
+        own = None if self.parsed is None else self.parsed.spec.own
+        return frozenset() if own is None else own.reads
 
     @cached_property
     def by_epoch(self) -> bool:
         """Whether the function goes by epoch."""
-        return self.parsed is not None and self.parsed.spec.refreshes
+        return self.parsed is not None and self.parsed.spec.by_epoch
 
     @cached_property
     def roles(self) -> tuple[Role, Role]:
@@ -166,7 +175,8 @@ class Scope:
     def setups(self) -> tuple[dict[str, TableSetup], dict[str, TableSetup]]:
         """How the server of each cluster sets up the table."""
         rows = self.replication_rows
-        return set_up(self.schema, rows, 1), set_up(self.schema, rows, 2)
+        known = self.functions
+        return set_up(self.schema, rows, 1, None, known), set_up(self.schema, rows, 2, None, known)
 
     @cached_property
     def clusters(self) -> tuple[Cluster, Cluster]:
@@ -176,12 +186,13 @@ class Scope:
     @cached_property
     def learns(self) -> tuple[bool, bool]:
         """Whether it matters to each cluster which of its epochs came back."""
-        return self.by_epoch, False
+        asks = not self.reads.isdisjoint({Read.EPOCHS, Read.UNSEEN})
+        return self.by_epoch or asks, asks and not self.by_epoch
 
     @cached_property
     def symmetric(self) -> bool:
         """Whether the clusters can be exchanged."""
-        return not self.by_epoch
+        return not self.by_epoch and Read.SITES not in self.reads
 
     def check(self, policy: DeploymentPolicy = DeploymentPolicy.MANUAL) -> None:
         """

@@ -20,6 +20,7 @@ import attrs
 
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.row_store import Row, RowKey
+from conflict.rules.own_rule import Read
 from conflict.whatif.diverging.scope import DATA_BYTES, DATABASE, TABLE, Scope
 from ndb_formats.events.row_image import RowImage, RowLayout
 
@@ -56,8 +57,9 @@ NAME = f"{DATABASE}.{TABLE}"
 EPOCH = 1 << 32  # from one epoch of a cluster to the next
 ABSENT, NULL = -2, -1
 
-# A row change as numbers: group, row, operation, flags, and the columns that decide in both images.
-Change = tuple[int, int, int, int, tuple[int, ...] | None, tuple[int, ...] | None]
+# A row change as numbers: group, row, operation, flags, the columns that decide in both images, and what else a rule of
+# one's own reads of it.
+Change = tuple[int, int, int, int, tuple[int, ...] | None, tuple[int, ...] | None, tuple[int, ...]]
 
 
 @attrs.frozen(eq=False)
@@ -78,11 +80,20 @@ class CommittedEntry:
             scope.keys.index(change.key),
             int(change.operation),
             int(change.flags),
-            # Of a before image, no rule reads another column than the one that the function compares.
-            None if before is None else before[: scope.first_data_column - 1],
+            # Of a before image, no function of the server reads another column than the one that it compares.
+            before if before is None or Read.VALUES in scope.reads else before[: scope.first_data_column - 1],
             cells(change.after, scope),
+            seen_of(scope, logged.server_id, logged.committed),
         )
-        return cls(LoggedChange(change, logged.group, logged.ordinal, logged.server_id), numbers)
+        kept = LoggedChange(change, logged.group, logged.ordinal, logged.server_id, committed=logged.committed)
+        return cls(kept, numbers)
+
+
+def seen_of(scope: Scope, site: int | None, committed: int | None) -> tuple[int, ...]:
+    """Return what a rule of one's own reads of who made a change, and when."""
+    if not scope.reads:
+        return ()
+    return (site or 0) * (Read.SITES in scope.reads), (committed or 0) * (Read.TIMES in scope.reads)
 
 
 def cells(image: RowImage | Row | None, scope: Scope) -> tuple[int, ...] | None:

@@ -205,7 +205,7 @@ def _commit(state: BothStates, step: Commit, scope: Scope) -> tuple[BothStates, 
     state = state.with_side(step.side, side)
     cluster, now, number = replayed(state, step.side, scope), side.now, len(state.made)
     changes = [_change(cluster, wish, number, step.side, scope) for wish in step.wishes]
-    transaction = Transaction(now.number, now.groups, tuple(change for change, _ in changes))
+    transaction = Transaction(now.number, now.groups, tuple(change for change, _ in changes), number + 1)
     cluster.commit(transaction)
     after = attrs.evolve(
         side,

@@ -25,6 +25,7 @@ from conflict.engine.kernels.arrays import Int64
 from conflict.errors import ConfigurationError
 from conflict.history.reading.network import refuse_network
 from conflict.history.run import Run
+from conflict.rules.functions import FUNCTIONS, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow, Role
 from conflict.rules.table_setup import TableSetup, set_up
 from conflict.whatif.simulating.kernels.world import FOREVER, Stamp
@@ -266,6 +267,7 @@ class Model:
         duration: How long users work.
         drain: How long the clusters may go on afterwards; None for as long as it takes until all is applied.
         seed: Of the first run.
+        functions: The known conflict functions, rows of cells of the model's own among them.
     """
 
     sites: tuple[Site, ...]
@@ -273,6 +275,7 @@ class Model:
     duration: int
     drain: int | None = None
     seed: int = 1
+    functions: tuple[FunctionSpec, ...] = FUNCTIONS
 
     @property
     def schema(self) -> Schema:
@@ -332,7 +335,7 @@ class Model:
             )
             for site in self.sites
         )
-        return Configuration(clusters, self.schema, self.replication_rows)
+        return Configuration(clusters, self.schema, self.replication_rows, self.functions)
 
     @cached_property
     def setups(self) -> Mapping[str, Mapping[str, TableSetup]]:
@@ -344,7 +347,7 @@ class Model:
         """
         schema, found = self.schema, dict[str, dict[str, TableSetup]]()
         for site in self.sites:
-            found[site.name] = set_up(schema, self.replication_rows, site.server_id)
+            found[site.name] = set_up(schema, self.replication_rows, site.server_id, functions=self.functions)
             for name, setup in found[site.name].items():
                 if setup.refusal is not None:
                     message = f"cluster {site.name} refuses table {name}: {setup.refusal.message}"

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 from conflict.config.text_file import located, parsed_toml, read_text
 from conflict.documents import Must
 from conflict.errors import ConfigurationError
-from conflict.rules.functions import typed_function
+from conflict.resolvers.user_policies import add_functions, policies_of_tables
+from conflict.rules.functions import FUNCTIONS, FunctionSpec, typed_function
 from conflict.rules.replication_table import Role
 from conflict.whatif.simulating.configuration import (
     MOST_COLUMNS,
@@ -201,7 +202,8 @@ def parse_model(document: Mapping[str, Any]) -> Model:
         message = f"[clusters] has {names[0]} alone; a simulation is of two or more clusters"
         raise ConfigurationError(message)
     common = dict(top.table("workload").given)
-    tables = _tables(top, names)
+    functions = _known_functions(top)
+    tables = _tables(top, names, functions)
     roles = (Role.PRIMARY, Role.SECONDARY) if len(names) == 2 else (Role.NONE,) * len(names)
     model = Model(
         tuple(
@@ -212,6 +214,7 @@ def parse_model(document: Mapping[str, Any]) -> Model:
         top.time("seconds", 60, SECOND, low=0.001),
         None if top.value("drain_seconds") is None else top.time("drain_seconds", unit=SECOND),
         top.whole("seed", 1),
+        functions,
     )
     # `preset` was read before; the others say what the model was learnt from, for reports.
     for name in ("preset", "learnt_from", "not_arrived", "starts_in_the_middle"):
@@ -271,23 +274,38 @@ def _over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _tables(top: TomlEntries, names: Sequence[str]) -> tuple[ModelTable, ...]:
+def _known_functions(top: TomlEntries) -> tuple[FunctionSpec, ...]:
+    """Return the functions of the server, and the rows of cells that the model defines."""
+    own = policies_of_tables(top.value("conflict_function", []))
+    for spec in own:
+        if spec.own is not None:
+            message = (
+                f"conflict_function {spec.name} is no row of cells, and the kernels, which simulate, call no other "
+                "rule; simulate without a function, write the binlogs (--write-binlogs), and resolve them with it"
+            )
+            raise ConfigurationError(message)
+    return add_functions(FUNCTIONS, own)
+
+
+def _tables(top: TomlEntries, names: Sequence[str], functions: Sequence[FunctionSpec]) -> tuple[ModelTable, ...]:
     """Return the tables; what a table does not say, the top of the file says for all."""
     general = {name: top.value(name) for name in ("function", "primary", "binlog_type", "x", "recordcount", "columns")}
     general = {name: value for name, value in general.items() if value is not None}
     given = top.value(
         "tables", [{"name": "usertable"}], Annotated[list[dict[str, Any]], Must("one [[tables]] per table", bool)]
     )
-    tables = tuple(_table(TomlEntries(f"tables.{each.get('name', '?')}", {**general, **each}), names) for each in given)
+    tables = tuple(
+        _table(TomlEntries(f"tables.{each.get('name', '?')}", {**general, **each}), names, functions) for each in given
+    )
     known = [table.name for table in tables]
     if len(set(known)) < len(known) or not all(name.isidentifier() and len(name) <= 64 for name in known):
         top.refuse("tables", "tables that each have a name of their own, of up to 64 letters, digits and underscores")
     return tables
 
 
-def _table(words: TomlEntries, names: Sequence[str]) -> ModelTable:
-    functions = _functions(words, names)
-    by_column = any("(x)" in text.replace(" ", "") for text in functions.values())
+def _table(words: TomlEntries, names: Sequence[str], functions: Sequence[FunctionSpec]) -> ModelTable:
+    texts = _functions(words, names, functions)
+    by_column = any("(x)" in text.replace(" ", "") for text in texts.values())
     binlog_type = parse_binlog_type(words.value("binlog_type", 7))
     if not effective_format(binlog_type).logged:
         words.refuse("binlog_type", "one under which changes are logged, else they reach no other cluster")
@@ -295,7 +313,7 @@ def _table(words: TomlEntries, names: Sequence[str]) -> ModelTable:
         words.value("name", "usertable", str),
         words.whole("recordcount", 1000, high=50_000_000),
         words.whole("columns", 4, low=1, high=MOST_COLUMNS),
-        functions,
+        texts,
         binlog_type,
         STAMPS[words.word("x", "clock" if by_column else "none", tuple(STAMPS))],
         words.whole("row_bytes", 80),
@@ -304,7 +322,7 @@ def _table(words: TomlEntries, names: Sequence[str]) -> ModelTable:
     return table
 
 
-def _functions(words: TomlEntries, names: Sequence[str]) -> dict[str, str]:
+def _functions(words: TomlEntries, names: Sequence[str], functions: Sequence[FunctionSpec]) -> dict[str, str]:
     """Return the function of a table by cluster: one text for both, or for the primary; or a table by cluster."""
     given, primary = words.value("function", None, str | dict[str, str]), words.word("primary", names[0], names)
     if given is None:
@@ -313,7 +331,7 @@ def _functions(words: TomlEntries, names: Sequence[str]) -> dict[str, str]:
         if given.keys() - set(names):
             words.refuse("function", f"a function per cluster: {', '.join(names)}")
         return given
-    spec = typed_function(given).spec
+    spec = typed_function(given, functions).spec
     return dict.fromkeys([primary] if spec.on_primary_alone else names, given)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from conflict.errors import ConfigurationError
 from conflict.history.grid.whole_files import put_back, whole_folder
+from conflict.rules.functions import FUNCTIONS
 from conflict.whatif.simulating.binlogs import write_binlogs
 from conflict.whatif.simulating.configuration import DATABASE, Model, source_of
 from conflict.whatif.simulating.logged_rows import logged_epochs, shown_applies
@@ -99,6 +100,12 @@ def _configuration(model: Model, files: Mapping[str, Sequence[str]]) -> Iterator
             yield f"binlog_type = {table.binlog_type}"
             if site.name in table.functions:
                 yield f"conflict_fn = {json.dumps(table.functions[site.name])}"
+    for spec in model.functions:
+        if spec not in FUNCTIONS:
+            yield "\n[[conflict_function]]"
+            cells = {"write": spec.write, "update": spec.update, "delete": spec.delete}
+            yield f"name = {json.dumps(spec.name)}"
+            yield from (f'{operation} = "{cell.words}"' for operation, cell in cells.items())
 
 
 def _schedule(run: Simulated) -> Iterator[str]:

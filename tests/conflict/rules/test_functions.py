@@ -3,7 +3,8 @@
 import pytest
 
 from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
-from conflict.rules.functions import FUNCTIONS, Argument, Cell, FunctionSpec, Image, judge, parse_conflict_function
+from conflict.rules.functions import FUNCTIONS, Argument, Cell, FunctionSpec, judge, parse_conflict_function
+from conflict.rules.own_rule import Image
 from ndb_formats.events.rows_event import Operation
 
 WRITE, UPDATE, DELETE = Operation.WRITE_ROW, Operation.UPDATE_ROW, Operation.DELETE_ROW

@@ -134,7 +134,7 @@ def by_reference(cases: Sequence[Case]) -> Iterator[Answer | None]:
             continue
         change = _change(*arrives)
         row = None if case.met is None else _row(case.met)
-        found = judging.decide_on(row, change, setup)
+        found = judging.decide_on(row, LoggedChange(change, 0, 0, 0), setup)
         yield int(found.verdict), int(found.cause), found.incoming or 0, found.stored or 0
 
 

@@ -13,9 +13,9 @@ from conflict.history.grid.folder import Folder
 from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import Run
 from conflict.history.tasks import Runner, in_process
+from conflict.resolvers.user_policies import add_functions
 from conflict.rules.functions import FUNCTIONS, Cell, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow, Role
-from conflict.rules.user_policies import add_functions
 from conflict.runs.pipeline import run_by
 from tests.conflict.changing_logs import PLACES, write_logs
 from tests.conflict.changing_logs import SETTINGS as CHANGING

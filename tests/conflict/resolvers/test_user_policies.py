@@ -12,13 +12,14 @@ from typer.testing import CliRunner
 from conflict.cli import app as cli
 from conflict.cli.refusals import ExitCode
 from conflict.errors import ConfigurationError
-from conflict.rules import user_policies
+from conflict.resolvers import user_policies
+from conflict.resolvers.user_policies import add_functions, load_functions, policies_of_tables, python_function
 from conflict.rules.counters import COUNTERS, add_counters, zero_counters
 from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
-from conflict.rules.functions import FUNCTIONS, Argument, Cell, Image, parse_conflict_function
+from conflict.rules.functions import FUNCTIONS, Argument, Cell, parse_conflict_function
+from conflict.rules.own_rule import Image
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.table_setup import RefusalKind, set_up
-from conflict.rules.user_policies import add_functions, load_functions, policies_of_tables, python_function
 from docs.examples.at_least import at_least
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.create_table import parse_schema
@@ -75,7 +76,8 @@ class TestLoading:
         monkeypatch.setattr(user_policies, "entry_points", points.select)
         assert load_functions(["mine"])[-1].name == "at_least"
         assert message_of(lambda: load_functions(["other"])) == (
-            "function other: use module:name or an entry point of the group ndb_conflict.functions; there are mine"
+            "function other: use module:name, last_writer, first_writer, sum_of_deltas, certification, pgactive, "
+            "spock, or an entry point of the group ndb_conflict.functions; of these there are mine"
         )
 
     @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ class TestLoading:
             ("conflict.rules.functions:DEFAULT_GCI_BITS", "DEFAULT_GCI_BITS is int; a function of a RowState and an"),
             ("conflict.rules.functions:judge.__name__", "'__name__' is str"),
             ("math:sqrt", "sqrt must take two values, a RowState and an IncomingOperation"),
-            ("nothing", "use module:name or an entry point of the group ndb_conflict.functions; there are none"),
+            ("nothing", "or an entry point of the group ndb_conflict.functions; of these there are none"),
         ],
     )
     def test_not_usable(self, reference: str, complaint: str):
@@ -190,7 +192,7 @@ class TestAnswers:
                 "function f, update of a row that exists: it returned None; a conflict.rules.decision.",
             ),
             (HERE, WRITE, 1, "function f, write of a row that exists: it returned 1"),
-            (HERE, UPDATE, Decision(Verdict.SKIPPED), "the verdict must be APPLIED, REJECTED or IGNORED"),
+            (HERE, UPDATE, Decision(Verdict.SKIPPED), "the verdict must be APPLIED, REJECTED, IGNORED or MERGED"),
             (HERE, UPDATE, Decision(Verdict.DISCARDED), "the verdict must be"),
             (HERE, UPDATE, Decision(Verdict.REJECTED), "a rejected operation needs a cause, and no other has one"),
             (

@@ -1,0 +1,3 @@
+"""
+Conflict functions of one's own: as a value, as a program, by name.
+"""
