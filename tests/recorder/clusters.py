@@ -72,6 +72,7 @@ def my_cnf(node: SqlNode, connect: str, options: Mapping[str, str]) -> str:
         "ndb-connectstring": connect,
         "ndb-wait-connected": 120,
         "ndb-wait-setup": 120,
+        "gtid-mode": "OFF",
         "ndb-log-bin": "ON",
         "ndb-log-apply-status": "ON",
         "ndb-log-transaction-id": "ON",

@@ -148,18 +148,19 @@ def _set_up(scenario: Scenario, clusters: Clusters) -> tuple[Stage, _Before]:
     for node in nodes.values():
         node.reset_log()
     appliers = attrs.evolve(appliers, starts={name: node.position() for name, node in nodes.items()})
-    before = _Before(
-        messages,
-        logs,
-        {name: contents.counters(node) for name, node in nodes.items()},
-        {name: contents.server_epochs(node) for name, node in nodes.items()},
-    )
     for replica, source in scenario.links.items():
         appliers.link(replica, source, appliers.starts[source])
         text = scenario.document.get("filters", {}).get(replica)
         if text:
             nodes[replica].rows(text if text.upper().startswith("CHANGE") else f"CHANGE REPLICATION FILTER {text}")
         appliers.start(replica)
+    # A channel begins to count when it is made, so after what reset it.
+    before = _Before(
+        messages,
+        logs,
+        {name: contents.counters(nodes[name]) for name in scenario.links},
+        {name: contents.server_epochs(node) for name, node in nodes.items()},
+    )
     return Stage(clusters, appliers), before
 
 
@@ -177,7 +178,7 @@ def _empty(node: SqlNode) -> None:
     node.database = None
     node.rows("STOP REPLICA")
     node.rows("RESET REPLICA ALL")
-    node.rows("SET GLOBAL ndb_applier_conflict_role = NONE")
+    node.rows("SET GLOBAL ndb_applier_conflict_role = 'NONE'")
     node.rows(
         "CHANGE REPLICATION FILTER REPLICATE_DO_DB=(), REPLICATE_IGNORE_DB=(), REPLICATE_DO_TABLE=(), "
         "REPLICATE_IGNORE_TABLE=(), REPLICATE_WILD_DO_TABLE=(), REPLICATE_WILD_IGNORE_TABLE=(), "
@@ -209,7 +210,7 @@ def _set_variables(scenario: Scenario, clusters: Clusters, name: str, node: SqlN
         _set_variables(scenario, clusters, name, node)
     cluster = scenario.servers[name][0]
     role = scenario.document.get("roles", {}).get(cluster, "NONE")
-    node.rows(f"SET GLOBAL ndb_applier_conflict_role = {role}")
+    node.rows(f"SET GLOBAL ndb_applier_conflict_role = '{role}'")
 
 
 def _make_tables(scenario: Scenario, node: SqlNode) -> list[Step]:
@@ -246,7 +247,7 @@ def _write(scenario: Scenario, stage: Stage, before: _Before, steps: list[Step],
         "steps": steps,
         "recorded_by": "tests.recorder",
     }
-    of_servers = {name: _of_server(node, name, before) for name, node in nodes.items()}
+    of_servers = {name: _of_server(stage, name, before, steps) for name in nodes}
     of_clusters = {name: _of_cluster(scenario, node) for name, node in _firsts(nodes).items()}
     if "servers" in given:
         expected: dict[str, Any] = {
@@ -275,11 +276,20 @@ def _of_cluster(scenario: Scenario, node: SqlNode) -> dict[str, Any]:
     return {"tables": tables, "exceptions": exceptions, "ndb_apply_status": status}
 
 
-def _of_server(node: SqlNode, name: str, before: _Before) -> dict[str, Any]:
-    counted, epochs = before.counters[name], contents.server_epochs(node)
+def _of_server(stage: Stage, name: str, before: _Before, steps: list[Step]) -> dict[str, Any]:
+    node, epochs = stage.node(name), contents.server_epochs(stage.node(name))
     return {
-        "status_difference": {key: each - counted.get(key, 0) for key, each in contents.counters(node).items()},
+        "status_difference": _counted(stage, name, before, steps),
         "status_epochs": {key: {"before": before.epochs[name].get(key), "after": each} for key, each in epochs.items()},
         "applier": contents.applier_state(node),
         "error_log": contents.error_lines(node, before.logs[name]),
     }
+
+
+def _counted(stage: Stage, name: str, before: _Before, steps: list[Step]) -> dict[str, int]:
+    """Return what an SQL node counted: since the first step, or since its channel was made or its server started."""
+    restarted = any(step.get("action") == "restarted" and step.get("server") == name for step in steps)
+    counted = {} if restarted else before.counters.get(name, {})
+    applies = name in before.counters or name in stage.appliers.links
+    after = contents.counters(stage.node(name))
+    return {key: each - counted.get(key, 0) if applies else 0 for key, each in after.items()}

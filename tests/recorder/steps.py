@@ -116,7 +116,7 @@ def _ended(step: Step, why: str) -> Step:
 
 def _role(stage: Stage, step: Step) -> Step:
     node = stage.node(step.get("applier") or step["server"])
-    node.rows(f"SET GLOBAL ndb_applier_conflict_role = {step['role']}")
+    node.rows(f"SET GLOBAL ndb_applier_conflict_role = '{step['role']}'")
     return step
 
 
