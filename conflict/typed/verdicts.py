@@ -138,7 +138,7 @@ class _Steps:
 
     def _words(self, outcome: Outcome) -> str:
         setup = self.rules.setups[outcome.applier][outcome.table]
-        by_epoch = setup.function is not None and setup.function.spec.refreshes
+        by_epoch = setup.function is not None and setup.function.spec.by_epoch
         incoming, stored = outcome.incoming, outcome.stored
         if by_epoch:
             incoming, stored = (None if value is None else shown_epoch(value) for value in (incoming, stored))
@@ -146,7 +146,7 @@ class _Steps:
         column = None if setup.function is None else setup.function.column
         word = "refresh" if outcome.refresh else operation_word(outcome.operation)
         what = f"{word} of {self.row(outcome.table, outcome.key)}"
-        decision = Decision(outcome.verdict, outcome.cause, incoming, stored)
+        decision = Decision(outcome.verdict, outcome.cause, incoming, stored, outcome.merged_columns(setup.table))
         words = explain(decision, what, Compared(by_epoch, column, refreshed))
         if outcome.own_cause is not Cause.NONE:
             own = Decision(Verdict.REJECTED, outcome.own_cause, incoming, stored)

@@ -21,6 +21,7 @@ from conflict.rules.stops import Misfit, ServerStop, StopError
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.tables import Table
 from ndb_formats.schema.value_conversions import KnownValue
 from ndb_formats.types.values import Value
 
@@ -252,6 +253,11 @@ class Outcome:
     own_cause: Cause = Cause.NONE
     winner: LastWrite | None = None
     merged: RowImage | None = None
+
+    def merged_columns(self, table: Table) -> tuple[tuple[str, Value], ...]:
+        """Return the columns that a merge wrote, without those of the key."""
+        written = {} if self.merged is None else self.merged.by_name()
+        return tuple((name, value) for name, value in written.items() if name not in table.primary_key)
 
     @property
     def place(self) -> OutcomePlace:

@@ -116,7 +116,7 @@ def _outcome(outcome: Outcome, scope: Scope) -> str:
     )
     kind = "refresh" if outcome.refresh else operation_word(outcome.operation)
     what = f"{kind} of row {scope.keys.index(outcome.key) + 1}"
-    merged = () if outcome.merged is None else tuple(outcome.merged.by_name().items())[1:]  # without the key
+    merged = outcome.merged_columns(scope.table)
     return explain(Decision(outcome.verdict, outcome.cause, incoming, stored, merged), what, Compared(by_epoch))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
+import conflict
+from conflict.resolvers.examples.sum_of_deltas import sum_of_deltas
 from conflict.resolvers.user_policies import SHIPPED, load_functions
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.own_rule import Read
@@ -151,3 +153,13 @@ def test_what_is_withheld() -> None:
     made = Scope("highest()", 7, transactions=1, functions=(*FUNCTIONS, blind))
     with pytest.raises(Exception, match="function highest, update of a row that exists: it failed with KeyError: 'v'"):
         retell(made, [Load(1), Commit(A, (UPDATE,)), Apply(B)])
+
+
+def test_a_typed_history() -> None:
+    """A resolver stands where a function does, by name or as a value; a merge is told with its values."""
+    history = conflict.History(start=["insert 1 v=0"], A=["update 1 v=5", "apply 1"], B=["update 1 v=7", "apply 1"])
+    for rule in (sum_of_deltas, "sum_of_deltas"):
+        said = " ".join(repr(history.resolve(rule)).split())
+        assert "The clusters hold the same rows; no change is lost." in said
+        assert "end row 1: v=12" in said
+        assert "v = 12" in said
