@@ -46,7 +46,7 @@ def with_function(spec: FunctionSpec) -> Run:
 
 
 @pytest.mark.parametrize("cells", CELLS)
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(seed=st.integers(0, 10_000))
 def test_a_row_of_cells_as_a_rule(cells: tuple[Cell, Cell, Cell], seed: int):
     """The same cells, in Python: outcomes, rows, counters and exceptions are those of the row, on both engines."""

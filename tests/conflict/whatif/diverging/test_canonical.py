@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from conflict.resolvers.user_policies import SHIPPED, load_functions
 from conflict.whatif.diverging.canonical import state_key
 from conflict.whatif.diverging.scope import Scope, Values
 from conflict.whatif.diverging.state import BothStates
@@ -67,6 +68,22 @@ def assert_keys_tell_the_future(scope: Scope, share: int) -> None:
 def test_one_key_one_future(function: str | None) -> None:
     """Whatever is left out of a key decides nothing."""
     assert_keys_tell_the_future(Scope(function, 7, transactions=2), 5)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_one_key_one_future_of_a_resolver(name: str) -> None:
+    """What a resolver reads belongs to the state: values, times, sites, whether a change was seen."""
+    known = load_functions([name])
+    assert_keys_tell_the_future(Scope(f"{name}()", 7, transactions=2, functions=known), 5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHIPPED)
+def test_one_key_one_future_of_a_resolver_in_larger_scopes(name: str) -> None:
+    """With two rows, and with an outage."""
+    known = load_functions([name])
+    assert_keys_tell_the_future(Scope(f"{name}()", 7, transactions=1, rows=2, functions=known), 3)
+    assert_keys_tell_the_future(Scope(f"{name}()", 7, transactions=2, outages=1, functions=known), 7)
 
 
 @pytest.mark.slow
