@@ -15,7 +15,7 @@ FUZZ_SECONDS := 600
 # Tests start a hundred processes: none of them compiles the modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup demo demo-spark docs test test-mysql test-ndb test-all test-lowest test-pythons fuzz check kernels bench bench-formats bench-large bench-page clean
+.PHONY: setup demo demo-spark docs test test-mysql test-ndb test-all test-lowest test-pythons fuzz check kernels bench bench-formats bench-zoo bench-large bench-page clean
 
 setup: $(STAMP)          ## Python environment and Java
 
@@ -108,6 +108,9 @@ bench: $(PEERS)          ## Measure decoding, ingest and resolving beside their 
 
 bench-formats: setup     ## What each binlog type takes: bytes, time, and the functions that it allows, with a picture
 	$(BIN)/python -m benchmarks.formats --out build/bench/formats.json
+
+bench-zoo: setup         ## Search 4 transactions on 2 rows with an outage under all functions, on one core and on two; takes hours
+	$(BIN)/python -m benchmarks.zoo --out build/bench/zoo.json
 
 bench-large: $(PEERS)    ## Measure resolving up to 100 million row changes; needs about 20 GB of disk and 6 GiB of memory
 	$(BIN)/python -m benchmarks.resolve --changes 10000000 --functions 'NDB$$MAX' 'NDB$$EPOCH' 'NDB$$EPOCH_TRANS' \

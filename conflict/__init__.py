@@ -26,6 +26,7 @@ What happens when row changes of two MySQL NDB Clusters meet.
 
     history = conflict.History(A=["insert 1 v=0", "update 1 v=5"], B=["apply 1", "update 1 v=7", "apply 2"])
     history.resolve("NDB$EPOCH()")              # what becomes of a schedule that is typed in
+    conflict.zoo().cell("NDB$MAX(x)", "difference").steps           # what breaks, and the shortest way to it
 
     changes = conflict.read_binlog("london/", "shop.orders")
     changes.to_pandas()                         # or to_arrow(), to_polars(), or batch by batch
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from conflict.api.operations import channel, repair
     from conflict.api.results import conflicts, explain, explain_differences, lost, report
     from conflict.api.runs import check, compare, ingest, resolve
-    from conflict.api.searching import diverge
+    from conflict.api.searching import diverge, zoo
     from conflict.api.setting_up import init
     from conflict.checking.answers import Requirements
     from conflict.checking.logged_statements import LoggedStatements
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from conflict.whatif.estimates import Estimate
     from conflict.whatif.simulating.simulation import Simulation
     from conflict.whatif.sweeping.swept import Sweep
+    from conflict.whatif.zoo.zoo import Zoo
 
 __all__ = [
     "APPLY",
@@ -107,6 +109,7 @@ __all__ = [
     "Story",
     "Sweep",
     "Verdicts",
+    "Zoo",
     "channel",
     "check",
     "check_replica",
@@ -138,6 +141,7 @@ __all__ = [
     "spark_session",
     "sweep",
     "workload",
+    "zoo",
 ]
 
 allow_missing_ssl()
@@ -165,7 +169,7 @@ _MODULES = {
     "conflict.typed.verdicts": ("Verdicts",),
     "conflict.api.models": ("simulate", "sweep", "workload"),
     "conflict.api.formats": ("check_replica", "logging", "requirements", "rewrite"),
-    "conflict.api.searching": ("diverge",),
+    "conflict.api.searching": ("diverge", "zoo"),
     "conflict.api.setting_up": ("init",),
     "conflict.checking.answers": ("Requirements",),
     "conflict.checking.logged_statements": ("LoggedStatements",),
@@ -176,6 +180,7 @@ _MODULES = {
     "conflict.whatif.estimates": ("Estimate",),
     "conflict.whatif.simulating.simulation": ("Simulation",),
     "conflict.whatif.sweeping.swept": ("Sweep",),
+    "conflict.whatif.zoo.zoo": ("Zoo",),
     "conflict.api.results": ("conflicts", "explain", "explain_differences", "lost", "report"),
 }
 

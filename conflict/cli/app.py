@@ -245,6 +245,10 @@ COMMANDS = {
         "conflict.cli.commands.diverge:diverge",
         "Search for the shortest way to make clusters differ.",
     ),
+    "zoo": (
+        "conflict.cli.commands.zoo:zoo",
+        "Search what breaks, for every resolver, format and anomaly.",
+    ),
     "warm-up": (
         "conflict.cli.commands.warm_up:warm_up",
         "Compile what later commands need, for all users.",

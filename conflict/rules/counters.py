@@ -27,8 +27,7 @@ TRANSACTION_REJECTS = "Ndb_conflict_trans_reject_count"
 TRANSACTION_ITERATIONS = "Ndb_conflict_trans_detect_iter_count"
 TRANSACTION_COMMITS = "Ndb_conflict_trans_conflict_commit_count"
 
-COUNTERS: tuple[str, ...] = (
-    *(spec.counter for spec in FUNCTIONS),
+_OF_NO_FUNCTION = (
     TRANSACTION_ROW_CONFLICTS,
     TRANSACTION_ROW_REJECTS,
     TRANSACTION_REJECTS,
@@ -39,6 +38,7 @@ COUNTERS: tuple[str, ...] = (
     REFLECTED_DISCARDED,
     REFRESH_RECEIVED,
 )
+COUNTERS: tuple[str, ...] = (*(spec.counter for spec in FUNCTIONS), *_OF_NO_FUNCTION)
 
 
 def zero_counters(functions: Sequence[FunctionSpec] = FUNCTIONS) -> dict[str, int]:
@@ -73,6 +73,18 @@ def moved_counters(spec: FunctionSpec, operation: Operation, decision: Decision 
 def counts_differ(spec: FunctionSpec, operation: Operation, candidates: Iterable[Decision]) -> bool:
     """Whether several decisions move the counters differently."""
     return len({frozenset(moved_counters(spec, operation, candidate)) for candidate in candidates}) > 1
+
+
+def conflicts_counted(counters: Mapping[str, int]) -> int:
+    """
+    Return how many conflicts some counters report; 0 if none.
+
+    These are the operations that a function rejected, and those that were rejected with their transaction. A
+    delete-delete that `DELETE_DELETE` tells apart is none. How many operations arrived, or epochs had conflicts, is not
+    counted.
+    """
+    rejected = sum(value for name, value in counters.items() if name not in _OF_NO_FUNCTION)
+    return rejected + counters.get(TRANSACTION_ROW_REJECTS, 0) - counters.get(DELETE_DELETE, 0)
 
 
 def transaction_counters(epochs: int, transactions: int) -> dict[str, int]:

@@ -12,7 +12,7 @@ reads have no other names.
 from __future__ import annotations
 
 import marshal
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from hashlib import blake2b
 from itertools import permutations
@@ -23,12 +23,16 @@ import attrs
 
 from conflict.rules.decision import stored_precision
 from conflict.rules.own_rule import Read
-from conflict.whatif.diverging.scope import Scope, Values
+from conflict.whatif.diverging.past import Parts, Past, flags, past_of
+from conflict.whatif.diverging.scope import Goal, Scope, Values
 from conflict.whatif.diverging.state import NAME, BothStates, Change, ClusterState, LoggedEpoch, cells, seen_of
 
 _KEY_BYTES = 16
 
 Cells = tuple[int, ...] | None
+
+
+_OF_THE_PAST = frozenset({Goal.LOST, Goal.RETURNS, Goal.COUNTERS})
 
 
 @attrs.frozen
@@ -42,30 +46,31 @@ class _Epoch:
 
 @attrs.frozen
 class _Cluster:
-    """A cluster before names are given: per row its author and the class of its epoch, and its columns."""
+    """A cluster before names are given: per row its author, the class of its epoch, its columns; and its past."""
 
     rows: Sequence[tuple[tuple[int, ...], Cells]]
     log: Sequence[_Epoch]
     rest: tuple[int, ...]
+    past: Past | None = None
 
 
-def state_key(state: BothStates, scope: Scope, *, with_history: bool = False) -> bytes:
+def needs_past(goals: Collection[Goal]) -> frozenset[Goal]:
+    """Return those of some goals that need to know more than what the clusters hold."""
+    return _OF_THE_PAST.intersection(goals)
+
+
+def state_key(state: BothStates, scope: Scope, goals: Collection[Goal] = ()) -> bytes:
     """
     Return the key of a state, 16 bytes.
 
     Args:
         state: The state.
         scope: Its scope.
-        with_history: Tell states apart by who committed which transaction after having seen what, and wrote what, too.
+        goals: Tell states apart by all that these goals need to know of the past.
     """
-    clusters = _cluster(state, 0, scope), _cluster(state, 1, scope)
-    budget = len(state.made), state.outages
-    if with_history:
-        history = [(each.side, each.epoch, each.seen) for each in state.made]
-        reached = [side.reached for side in state.sides]
-        plain = [(cluster.rows, [attrs.astuple(epoch) for epoch in cluster.log], cluster.rest) for cluster in clusters]
-        authors = [sorted((key, sorted(parts.items())) for key, parts in side.authors.items()) for side in state.sides]
-        return _digest((budget, history, reached, plain, authors))
+    past = needs_past(goals)
+    clusters = [_cluster(state, number, scope, past) for number in (0, 1)]
+    budget = len(state.made), state.outages, *(flags(state, past) if past else ())
     sides = [(0, 1), (1, 0)] if scope.symmetric else [(0, 1)]
     named = _renamings(scope.rows, scope.columns)[: 1 if Read.VALUES in scope.reads else None]  # the first renames none
     return min(
@@ -85,7 +90,7 @@ def _renamings(rows: int, columns: int) -> list[tuple[tuple[int, ...], tuple[int
     return [(row, column) for row in permutations(range(rows)) for column in permutations(range(columns))]
 
 
-def _cluster(state: BothStates, number: int, scope: Scope) -> _Cluster:
+def _cluster(state: BothStates, number: int, scope: Scope, goals: Collection[Goal]) -> _Cluster:
     side, other = state.sides[number], state.sides[1 - number]
     own, theirs = _lasting(state, number, scope), _lasting(state, 1 - number, scope)
     thresholds = _thresholds(side, own, [*theirs, other.now]) if scope.learns[number] else []
@@ -107,7 +112,8 @@ def _cluster(state: BothStates, number: int, scope: Scope) -> _Cluster:
         side.now.own and scope.epochs is not None,
         side.known if Read.EPOCHS in scope.reads else 0,
     )
-    return _Cluster(list(_rows(side, number, scope, thresholds)), log, tuple(map(int, rest)))
+    past = past_of(state, number, [*own, side.now], goals, scope) if goals else None
+    return _Cluster(list(_rows(side, number, scope, thresholds)), log, tuple(map(int, rest)), past)
 
 
 def _lasting(state: BothStates, number: int, scope: Scope) -> list[LoggedEpoch]:
@@ -168,14 +174,28 @@ def _named(clusters: Sequence[_Cluster], rows: Sequence[int], columns: Sequence[
         group, row, operation, flags, before, after, seen = each
         return group, rows[row], operation, flags, named(before), named(after), seen
 
+    def parts(each: Parts) -> Parts:
+        there = each[: 2 + first]
+        return (*there, *(each[len(there) + column] for column in columns[: len(each) - len(there)]))
+
+    def past(each: Past, order: Sequence[int]) -> object:
+        """Return a past with rows and columns renamed; operations of an epoch stand row by row, as in `_ranked`."""
+        log = tuple(
+            (again, tuple((rows[row], parts(found)) for row, found in sorted(unseen, key=lambda pair: rows[pair[0]])))
+            for again, unseen in each.log
+        )
+        return tuple((each.rows[row], parts(each.parts[row])) for row in order), log
+
+    order = _inverse(rows)
     return tuple(
         (
-            tuple((cluster.rows[row][0], named(cluster.rows[row][1])) for row in _inverse(rows)),
+            tuple((cluster.rows[row][0], named(cluster.rows[row][1])) for row in order),
             tuple(
                 (_ranked([change(each) for each in epoch.changes]), epoch.relayed, epoch.number)
                 for epoch in cluster.log
             ),
             cluster.rest,
+            None if cluster.past is None else past(cluster.past, order),
         )
         for cluster in clusters
     )

@@ -38,11 +38,17 @@ class Goal(StrEnum):
     DIFFERENCE: Rows end different on the two clusters once everything has been applied.
     LOST: A change of a user is rejected, or overwritten by one that had not seen it.
     STOP: An applier stops with an error.
+    RETURNS: Once everything has been applied, a cluster has a row that a user deleted, and every insert of it was there
+        already when he did.
+    COUNTERS: Once everything has been applied, a change was lost and no counter of conflicts moved on either cluster,
+        or one moved and nothing was lost; see `conflict.rules.counters.conflicts_counted`.
     """
 
     DIFFERENCE = "difference"
     LOST = "lost"
     STOP = "stop"
+    RETURNS = "returns"
+    COUNTERS = "counters"
 
 
 class Values(StrEnum):

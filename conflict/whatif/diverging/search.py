@@ -5,16 +5,16 @@ The search: breadth first, so that the first schedule found is a shortest one.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
 import attrs
 
-from conflict.whatif.diverging.canonical import state_key
+from conflict.whatif.diverging.canonical import needs_past, state_key
 from conflict.whatif.diverging.scope import Goal, Scope
 from conflict.whatif.diverging.state import BothStates, ClusterState, packed_state, unpacked_state
-from conflict.whatif.diverging.steps import Load, Step, StepEvent, loses_update, possible_steps, taken
+from conflict.whatif.diverging.steps import Load, Schedule, Step, possible_steps, taken
 
 # Called with the depth, and how many of the states of that depth are expanded.
 Progress = Callable[[int, int, int], None]
@@ -41,22 +41,44 @@ class Found:
 
     scope: Scope
     goal: Goal
-    steps: tuple[Step, ...] | None
+    steps: Schedule | None
     states: int
     depth: int
     seconds: float
     complete: bool = True
 
 
+@attrs.frozen
+class Explored:
+    """
+    What was found from some states on.
+
+    Attributes:
+        reached: The shortest schedule to each goal that was reached, in the order in which they were.
+        seen: How many states had been seen when each of these was reached.
+        states: How many states were seen, symmetric ones once.
+        depth: Steps of the longest schedules that were tried, after the table was loaded.
+        frontier: The schedules from which the search is to go on; none if it is at its end.
+        complete: Whether every state was seen, or every goal reached.
+    """
+
+    reached: Mapping[Goal, Schedule]
+    seen: Mapping[Goal, int]
+    states: int
+    depth: int
+    frontier: tuple[Schedule, ...] = ()
+    complete: bool = True
+
+
 @attrs.frozen(eq=False)
 class _Next:
-    """A state that was reached: its key, the number in its task of the state before it, the step, if it is a hit."""
+    """A state that was reached: its key, the number in its task of the state before it, the step, its goals."""
 
     key: bytes
     parent: int
     step: Step
     state: BothStates | None
-    hit: bool
+    goals: tuple[Goal, ...]
 
 
 class Mapper(Protocol):
@@ -84,7 +106,13 @@ class _Seen:
         self.steps.append(step)
         return True
 
-    def path(self, number: int) -> tuple[Step, ...]:
+    def lead(self, parent: int, step: Step) -> int:
+        """Add a step that a search begins with, and return its number."""
+        self.parents.append(parent)
+        self.steps.append(step)
+        return len(self.steps) - 1
+
+    def path(self, number: int) -> Schedule:
         """Return the steps that lead to a state."""
         found: list[Step] = []
         while number >= 0:
@@ -110,35 +138,91 @@ def search(
         progress: Called now and then.
         limit: After how many states to give up.
     """
-    began, seen, level = time.monotonic(), _Seen(), list[tuple[int, BothStates]]()
-    for rows in range(scope.rows, -1, -1):  # a table with rows first
-        load = Load(rows)
-        state, _ = taken(BothStates((ClusterState({}), ClusterState({}))), load, scope)
-        if seen.add(_key(state, scope, goal), -1, load):
-            level.append((len(seen.steps) - 1, state))
-    depth = 0
+    began = time.monotonic()
+    found = explore(scope, (goal,), mapper=mapper, progress=progress, limit=limit)
+    seconds = time.monotonic() - began
+    return Found(scope, goal, found.reached.get(goal), found.states, found.depth, seconds, found.complete)
+
+
+def explore(
+    scope: Scope,
+    goals: Sequence[Goal],
+    begin: Sequence[Schedule] | None = None,
+    *,
+    mapper: Mapper | None = None,
+    progress: Progress = lambda depth, states, left: None,
+    limit: int | None = None,
+    wide: int | None = None,
+) -> Explored:
+    """
+    Search a scope for a shortest schedule to each of several goals, which sees each state once for all of them.
+
+    Args:
+        scope: The scope.
+        goals: What schedules must lead to.
+        begin: Schedules of one length that the search goes on from; by default it begins with the loaded table.
+        mapper: As for `search`.
+        progress: As for `search`.
+        limit: As for `search`.
+        wide: At how many states of a level to return them as the frontier.
+    """
+    seen, reached, counts = _Seen(), dict[Goal, Schedule](), dict[Goal, int]()
+    level, depth = _first_level(scope, goals, begin, seen)
+    left = tuple(goals)
     while level:
+        if wide is not None and len(level) >= wide:
+            frontier = tuple(seen.path(number) for number, _ in level)
+            return Explored(reached, counts, len(seen.keys), depth, frontier, complete=False)
         depth += 1
         following: list[tuple[int, BothStates]] = []
-        for parent, each in _expanded(scope, goal, level, mapper, partial(progress, depth)):
+        for parent, each in _expanded(scope, left, level, mapper, partial(progress, depth)):
             if seen.add(each.key, parent, each.step) and each.state is not None:
                 following.append((len(seen.steps) - 1, each.state))
-            if each.hit:
-                steps = (*seen.path(parent), each.step)
-                return Found(scope, goal, steps, len(seen.steps), depth, time.monotonic() - began)
-            if limit is not None and len(seen.steps) >= limit:
-                return Found(scope, goal, None, len(seen.steps), depth - 1, time.monotonic() - began, complete=False)
+            for goal in each.goals:
+                if goal not in reached:
+                    reached[goal], counts[goal] = (*seen.path(parent), each.step), len(seen.keys)
+            if len(reached) == len(goals):
+                return Explored(reached, counts, len(seen.keys), depth)
+            if limit is not None and len(seen.keys) >= limit:
+                return Explored(reached, counts, len(seen.keys), depth - 1, complete=False)
         level = following
-    return Found(scope, goal, None, len(seen.steps), depth - 1, time.monotonic() - began)
+        before, left = left, tuple(goal for goal in left if goal not in reached)
+        if needs_past(before) != needs_past(left):
+            level = _merged(level, scope, left)
+    return Explored(reached, counts, len(seen.keys), depth - 1)
 
 
-def _key(state: BothStates, scope: Scope, goal: Goal) -> bytes:
-    return state_key(state, scope, with_history=goal is Goal.LOST)
+def _first_level(
+    scope: Scope, goals: Sequence[Goal], begin: Sequence[Schedule] | None, seen: _Seen
+) -> tuple[list[tuple[int, BothStates]], int]:
+    """Return the states that a search begins with, with their numbers, and how many steps led to them."""
+    level = list[tuple[int, BothStates]]()
+    rows = range(scope.rows, -1, -1)  # a table with rows first
+    schedules = [(Load(number),) for number in rows] if begin is None else begin
+    for schedule in schedules:
+        state, number = BothStates((ClusterState({}), ClusterState({}))), -1
+        for step in schedule:
+            state, _ = taken(state, step, scope)
+        for step in schedule[:-1]:
+            number = seen.lead(number, step)
+        if seen.add(state_key(state, scope, goals), number, schedule[-1]):
+            level.append((len(seen.steps) - 1, state))
+    return level, len(schedules[0]) - 1
+
+
+def _merged(
+    level: Sequence[tuple[int, BothStates]], scope: Scope, goals: Sequence[Goal]
+) -> list[tuple[int, BothStates]]:
+    """Return the states of a level, one of those each that are the same now that fewer goals are left."""
+    found: dict[bytes, tuple[int, BothStates]] = {}
+    for number, state in level:
+        found.setdefault(state_key(state, scope, goals), (number, state))
+    return list(found.values())
 
 
 def _expanded(
     scope: Scope,
-    goal: Goal,
+    goals: Sequence[Goal],
     level: Sequence[tuple[int, BothStates]],
     mapper: Mapper | None,
     progress: Callable[[int, int], None],
@@ -152,39 +236,46 @@ def _expanded(
         parts = [rest[first : first + _TOGETHER] for first in range(0, len(rest), _TOGETHER)]
         states = [[state for _, state in part] for part in parts]
         if workers is None:
-            results = [_expand(scope, goal, each) for each in states]
+            results = [_expand(scope, goals, each) for each in states]
         else:
-            answers = workers(partial(_expand_packed, scope, goal), [packed_state(each) for each in states])
+            answers = workers(partial(_expand_packed, scope, goals), [packed_state(each) for each in states])
             results = [unpacked_state(each, scope) for each in answers]
         for part, found in zip(parts, results, strict=True):
             for each in found:
                 yield part[each.parent][0], each
 
 
-def _expand_packed(scope: Scope, goal: Goal, states: bytes) -> bytes:
-    return packed_state(_expand(scope, goal, unpacked_state(states, scope)))
+def _expand_packed(scope: Scope, goals: Sequence[Goal], states: bytes) -> bytes:
+    return packed_state(_expand(scope, goals, unpacked_state(states, scope)))
 
 
-def _expand(scope: Scope, goal: Goal, states: list[BothStates]) -> list[_Next]:
-    """Return all states that follow, each once, up to the first one at the goal."""
-    found: dict[bytes, _Next] = {}
+def _expand(scope: Scope, goals: Sequence[Goal], states: list[BothStates]) -> list[_Next]:
+    """Return all states that follow, each once, up to the first one at which every goal was reached."""
+    found: list[_Next] = []
+    keys, left = set[bytes](), list(goals)
     for parent, state in enumerate(states):
         for step in possible_steps(state, scope):
-            after, events = taken(state, step, scope)
-            hit = _is_reached(goal, state, events, after, scope)
-            key = _key(after, scope, goal)
-            if hit or key not in found:
+            after, _ = taken(state, step, scope)
+            at = tuple(goal for goal in left if _is_reached(goal, after, scope))
+            key = state_key(after, scope, goals)
+            if at or key not in keys:
                 # An applier that stopped stays so: nothing that happens then ends with everything applied.
-                found[key] = _Next(key, parent, step, None if after.stopped() else after, hit)
-            if hit:
-                return list(found.values())
-    return list(found.values())
+                found.append(_Next(key, parent, step, None if after.stopped() else after, at))
+            keys.add(key)
+            left = [goal for goal in left if goal not in at]
+            if not left:
+                return found
+    return found
 
 
-def _is_reached(goal: Goal, before: BothStates, events: Sequence[StepEvent], after: BothStates, scope: Scope) -> bool:
-    """Whether a step reached the goal."""
+def _is_reached(goal: Goal, state: BothStates, scope: Scope) -> bool:
+    """Whether a state is at a goal."""
     if goal is Goal.STOP:
-        return after.stopped()
+        return state.stopped()
     if goal is Goal.LOST:
-        return any(loses_update(before, event, after) for event in events)
-    return not after.stopped() and after.is_quiet(scope) and after.differs(scope)
+        return state.lost
+    if state.stopped() or not state.is_quiet(scope):
+        return False
+    if goal is Goal.RETURNS:
+        return state.has_returned()
+    return state.lost != state.counted if goal is Goal.COUNTERS else state.differs(scope)

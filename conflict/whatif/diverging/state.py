@@ -14,6 +14,7 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import attrs
@@ -151,6 +152,7 @@ class ClusterState:
         epochs: In how many epochs its users committed.
         reached: The highest epoch of the other cluster that it took.
         authors: Of each row, the transaction that wrote each part of it last; see `conflict.rules.lost_updates`.
+        inserted: Of each row that its users inserted, the epoch in which they did so last.
     """
 
     rows: Mapping[RowKey, Row]
@@ -162,6 +164,7 @@ class ClusterState:
     epochs: int = 0
     reached: int = 0
     authors: Mapping[bytes, Mapping[int, int]] = attrs.field(factory=dict)
+    inserted: Mapping[bytes, int] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -189,16 +192,22 @@ class BothStates:
         sides: The clusters.
         made: The transactions of users, in the order in which they committed; the first one loaded the table.
         outages: How often an applier was set back.
+        lost: Whether a change of a user was lost.
+        counted: Whether a counter of conflicts moved.
+        gone: The rows that a user deleted after having seen every insert of them.
     """
 
     sides: tuple[ClusterState, ClusterState]
     made: tuple[TransactionAuthor, ...] = ()
     outages: int = 0
+    lost: bool = False
+    counted: bool = False
+    gone: frozenset[bytes] = frozenset()
 
     def with_side(self, number: int, side: ClusterState) -> BothStates:
         """Return the state with one cluster in another state."""
         sides = (side, self.sides[1]) if number == 0 else (self.sides[0], side)
-        return BothStates(sides, self.made, self.outages)
+        return BothStates(sides, self.made, self.outages, self.lost, self.counted, self.gone)
 
     def waits(self, number: int, scope: Scope) -> bool:
         """Whether the other cluster has logged anything that a cluster has still to take."""
@@ -216,6 +225,10 @@ class BothStates:
     def is_quiet(self, scope: Scope) -> bool:
         """Whether both clusters have applied everything."""
         return not self.waits(0, scope) and not self.waits(1, scope)
+
+    def has_returned(self) -> bool:
+        """Whether a cluster has a row that a user deleted, and that nobody inserted since."""
+        return any((NAME, key) in side.rows for side in self.sides for key in self.gone)
 
     def stopped(self) -> bool:
         """Whether an applier stopped."""
@@ -242,6 +255,19 @@ def replayed(state: BothStates, number: int, scope: Scope) -> ReplayedCluster:
         if epoch.relayed:
             made.relayed[epoch.number] = {other: epoch.relayed}
     return made
+
+
+def source_of(number: int, epoch: LoggedEpoch, scope: Scope) -> ReplayedCluster:
+    """Return a cluster as the applier of the other one sees it: what it logged in an epoch. It is used once."""
+    made = _source(scope, number)
+    made.log = {epoch.number: [entry.logged for entry in epoch.entries]}
+    made.relayed = {epoch.number: {scope.clusters[1 - number].name: epoch.relayed}} if epoch.relayed else {}
+    return made
+
+
+@lru_cache(maxsize=4)  # an applier changes nothing of its source, so one serves all states
+def _source(scope: Scope, number: int) -> ReplayedCluster:
+    return ReplayedCluster(scope.clusters[number], scope.setups[number], {NAME: scope.layout})
 
 
 def data(value: int) -> bytes:

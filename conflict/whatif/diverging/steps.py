@@ -20,6 +20,7 @@ from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.row_store import Row
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import EpochApply, RowChange, Transaction
+from conflict.rules.counters import conflicts_counted
 from conflict.rules.decision import Verdict
 from conflict.rules.lost_updates import RowWrite, loses, overwrite, write
 from conflict.whatif.diverging.scope import KEY_BYTES, VALUE_BYTES, Scope, Values
@@ -33,6 +34,7 @@ from conflict.whatif.diverging.state import (
     TransactionAuthor,
     data,
     replayed,
+    source_of,
 )
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
@@ -40,7 +42,7 @@ from ndb_formats.rules.row_image_rules import EventColumns
 from ndb_formats.rules.update_format import ndb_columns
 
 
-def loses_update(before: BothStates, event: StepEvent, after: BothStates) -> bool:
+def loses_update(before: BothStates, event: StepEvent) -> bool:
     """
     Whether an epoch apply lost an update.
 
@@ -48,7 +50,7 @@ def loses_update(before: BothStates, event: StepEvent, after: BothStates) -> boo
     what users did since.
     """
     return any(_is_rejected(each, before, event.side) for each in event.outcomes) or any(
-        _is_unseen(over, by, event.side, after) for by, over in event.overwritten
+        _is_unseen(over, by, event.side, before) for by, over in event.overwritten
     )
 
 
@@ -114,6 +116,7 @@ class SetBack:
 
 
 Step = Load | Commit | Apply | SetBack
+Schedule = tuple[Step, ...]  # the load first
 
 
 @attrs.frozen
@@ -205,6 +208,8 @@ def _commit(state: BothStates, step: Commit, scope: Scope) -> tuple[BothStates, 
     state = state.with_side(step.side, side)
     cluster, now, number = replayed(state, step.side, scope), side.now, len(state.made)
     changes = [_change(cluster, wish, number, step.side, scope) for wish in step.wishes]
+    operations = {change.key: wish.operation for wish, (change, _) in zip(step.wishes, changes, strict=True)}
+    inserts = {key for key, operation in operations.items() if operation is Operation.WRITE_ROW}
     transaction = Transaction(now.number, now.groups, tuple(change for change, _ in changes), number + 1)
     cluster.commit(transaction)
     after = attrs.evolve(
@@ -216,9 +221,13 @@ def _commit(state: BothStates, step: Commit, scope: Scope) -> tuple[BothStates, 
             **side.authors,
             **{change.key: write(side.authors.get(change.key, {}), number, written) for change, written in changes},
         },
+        inserted={**side.inserted, **dict.fromkeys(inserts, now.number)} if inserts else side.inserted,
     )
+    other = state.sides[1 - step.side]
+    deletes = {key for key, operation in operations.items() if operation is Operation.DELETE_ROW}
+    gone = (state.gone - inserts) | {key for key in deletes if other.inserted.get(key, 0) <= side.reached}
     made = (*state.made, TransactionAuthor(step.side, now.number, side.reached))
-    return attrs.evolve(state.with_side(step.side, after), made=made), [StepEvent(step.side, transaction)]
+    return attrs.evolve(state.with_side(step.side, after), made=made, gone=gone), [StepEvent(step.side, transaction)]
 
 
 def _opened(side: ClusterState, *, joins: bool) -> ClusterState:
@@ -316,7 +325,7 @@ def _apply(state: BothStates, step: Apply, scope: Scope) -> tuple[BothStates, li
 
 
 def _apply_one(state: BothStates, number: int, epoch: LoggedEpoch, scope: Scope) -> tuple[BothStates, StepEvent]:
-    applying, source = replayed(state, number, scope), replayed(state, 1 - number, scope)
+    applying, source = replayed(state, number, scope), source_of(1 - number, epoch, scope)
     side, other = state.sides[number], state.sides[1 - number]
     apply = EpochApply(side.now.number, side.now.groups, source.name, epoch.number)
     Applier(applying).apply_epoch(apply, source)
@@ -338,7 +347,12 @@ def _apply_one(state: BothStates, number: int, epoch: LoggedEpoch, scope: Scope)
         left = attrs.evolve(left, log=left.log[left.taken :], taken=0)
     by_key = {key: effect for (_, key), effect in effects.items()}
     event = StepEvent(number, apply, tuple(applying.outcomes), by_key, result.stop, overwritten)
-    return state.with_side(number, after).with_side(1 - number, left), event
+    done = attrs.evolve(
+        state.with_side(number, after).with_side(1 - number, left),
+        lost=state.lost or loses_update(state, event),
+        counted=state.counted or conflicts_counted(result.counters) > 0,
+    )
+    return done, event
 
 
 def _overwritten(

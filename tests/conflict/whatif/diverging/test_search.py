@@ -12,7 +12,7 @@ from conflict.errors import ConfigurationError
 from conflict.rules.decision import Cause, Verdict
 from conflict.whatif.diverging.retelling import ending, retell, timeline
 from conflict.whatif.diverging.scope import Goal, Scope, Values
-from conflict.whatif.diverging.search import Found, search
+from conflict.whatif.diverging.search import Found, explore, search
 from conflict.whatif.diverging.state import BothStates
 from conflict.whatif.diverging.steps import (
     Apply,
@@ -130,9 +130,9 @@ def test_what_comes_again_and_is_rejected_loses_nothing() -> None:
     """The insert had its effect on B the first time; B's update, which has the greater value, stays."""
     scope = Scope("NDB$MAX(x)", transactions=1, outages=1)
     before = run(scope, [Load(1), SetBack(1), Commit(1, (UPDATE,))])
-    after, events = taken(before, Apply(1), scope)
+    _, events = taken(before, Apply(1), scope)
     assert [outcome.verdict for event in events for outcome in event.outcomes] == [Verdict.REJECTED]
-    assert not any(loses_update(before, event, after) for event in events)
+    assert not any(loses_update(before, event) for event in events)
 
 
 def test_what_stops_an_applier() -> None:
@@ -158,24 +158,84 @@ def test_seen_updates_are_not_lost() -> None:
     assert not run(scope, steps).differs(scope)
 
 
-def shortest(scope: Scope, depth: int) -> int | None:
-    """Try every schedule of so many steps, one after the other, and return the length of the shortest difference."""
+def shortest(scope: Scope, depth: int) -> dict[Goal, int]:
+    """Try every schedule of so many steps, one after the other, and return the length of the shortest to each goal."""
     level: list[BothStates] = [run(scope, [Load(rows)]) for rows in range(scope.rows + 1)]
+    lengths: dict[Goal, int] = {}
     for length in range(1, depth + 1):
         level = [taken(state, step, scope)[0] for state in level for step in possible_steps(state, scope)]
+        quiet = [state for state in level if not state.stopped() and state.is_quiet(scope)]
+        at = {
+            Goal.DIFFERENCE: any(state.differs(scope) for state in quiet),
+            Goal.LOST: any(state.lost for state in level),
+            Goal.STOP: any(state.stopped() for state in level),
+            Goal.RETURNS: any(state.has_returned() for state in quiet),
+            Goal.COUNTERS: any(state.lost != state.counted for state in quiet),
+        }
+        lengths |= {goal: length for goal in Goal if at[goal] and goal not in lengths}
         level = [state for state in level if not state.stopped()]
-        if any(state.is_quiet(scope) and state.differs(scope) for state in level):
-            return length
-    return None
+    return lengths
 
 
-@pytest.mark.parametrize("function", ["NDB$OLD(x)", "NDB$MAX_INS(x)", "NDB$EPOCH()", None])
-def test_merged_states_lose_no_schedule(function: str | None) -> None:
-    """The search is as good as trying every schedule."""
-    scope = Scope(function, transactions=2)
-    result = search(scope, Goal.DIFFERENCE)
-    steps = None if result.steps is None else len(result.steps) - 1
-    assert shortest(scope, 4) == steps
+@pytest.mark.parametrize(
+    ("function", "binlog_type"),
+    [
+        ("NDB$OLD(x)", 7),
+        ("NDB$MAX(x)", 6),
+        ("NDB$MAX_INS(x)", 7),
+        ("NDB$EPOCH()", 2),
+        ("NDB$EPOCH2_TRANS()", 7),
+        (None, 3),
+    ],
+)
+def test_merged_states_lose_no_schedule(function: str | None, binlog_type: int) -> None:
+    """One search for all goals, and one for each, are as good as trying every schedule."""
+    scope, depth = Scope(function, binlog_type, transactions=2), 4
+    lengths = shortest(scope, depth)
+    together = explore(scope, tuple(Goal)).reached
+    assert {goal: len(steps) - 1 for goal, steps in together.items() if len(steps) - 1 <= depth} == lengths
+    for goal in Goal:
+        alone = search(scope, goal).steps
+        assert (None if alone is None else len(alone)) == (len(together[goal]) if goal in together else None)
+
+
+def test_a_search_goes_on_from_prefixes() -> None:
+    """It stops at a wide level, and comes from there to the schedules that one search finds."""
+    scope, goals = Scope("NDB$EPOCH()"), (Goal.DIFFERENCE, Goal.RETURNS, Goal.COUNTERS)
+    whole, first = explore(scope, goals), explore(scope, goals, wide=40)
+    assert first.frontier
+    assert not first.complete
+    assert {len(each) for each in first.frontier} == {first.depth + 1}
+    rest = explore(scope, goals, first.frontier)
+    assert rest.complete
+    assert {goal: len(steps) for goal, steps in rest.reached.items()} == {
+        goal: len(steps) for goal, steps in whole.reached.items()
+    }
+
+
+def test_a_deleted_row_comes_back() -> None:
+    """A rejects B's delete and sends the row again; a row that somebody inserted anew does not count."""
+    result = found("NDB$EPOCH()", Goal.RETURNS)
+    assert result.steps is not None
+    assert [each.wishes for each in result.steps if isinstance(each, Commit)] == [(UPDATE,), (DELETE,)]
+    scope = Scope(None, transactions=3)
+    inserted_unseen = [Load(0), Commit(0, (INSERT,)), Commit(1, (INSERT,)), Commit(0, (DELETE,)), Apply(0)]
+    assert not run(scope, inserted_unseen).gone
+    seen = [Load(0), Commit(0, (INSERT,)), Apply(1), Commit(1, (DELETE,))]
+    assert run(scope, seen).gone
+    assert not run(scope, [*seen, Commit(1, (INSERT,))]).gone
+
+
+def test_counters_that_lie() -> None:
+    """NDB$MAX counts two deletes of one row as conflicts; under NDB$EPOCH that is told apart, and an insert is lost."""
+    deletes = found("NDB$MAX(x)", Goal.COUNTERS)
+    assert deletes.steps == (Load(1), Commit(0, (DELETE,)), Commit(1, (DELETE,)), Apply(0), Apply(1))
+    end = run(deletes.scope, list(deletes.steps))
+    assert (end.lost, end.counted) == (False, True)
+    silent = found("NDB$EPOCH()", Goal.COUNTERS)
+    assert silent.steps is not None
+    end = run(silent.scope, list(silent.steps))
+    assert (end.lost, end.counted) == (True, False)
 
 
 def test_tasks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,135 @@
+"""What is written of a zoo: the page, the pictures, the tests; docs/zoo.md and README."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import conflict
+from conflict.errors import ConfigurationError
+from conflict.whatif.diverging.scope import Scope
+from conflict.whatif.diverging.words import schedule_of, step_text
+from conflict.whatif.zoo.page import page_of
+from conflict.whatif.zoo.zoo import Zoo
+from tests.conflict.cli.commands import invoke
+from tests.conflict.whatif.diverging.schedules import walk
+from tools.zoo_page import PAGE, README, part, readme_table
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Zoo, Path]:
+    """A small zoo, and where it was written."""
+    out = tmp_path_factory.mktemp("zoo") / "out"
+    asked = {"function": ["NDB$MAX(x)", "NDB$EPOCH2()"], "formats": "6,7", "values": "version", "columns": 1}
+    return conflict.zoo(**asked, workers=1, out=out), out  # type: ignore[arg-type]
+
+
+def test_steps_as_text() -> None:
+    """Every schedule is read as it was written."""
+    chance = Random(3)
+    for number in range(20):
+        scope = Scope("NDB$EPOCH()", 7, 4, rows=2, columns=2, outages=number % 2)
+        steps = tuple(walk(scope, chance, load=number % 3))
+        assert schedule_of([step_text(step, scope) for step in steps], scope) == steps
+
+
+@pytest.mark.parametrize(
+    "text", ["C applies", "A updates row 2", "A updates y of row 1", "A drinks", "A upserts row 1"]
+)
+def test_no_steps(text: str) -> None:
+    """What is no step, or of no row or column of the scope, is refused."""
+    with pytest.raises(ConfigurationError, match=re.escape(repr(text))):
+        schedule_of([text], Scope())
+
+
+def test_the_page_names_its_schedules_and_pictures(folder: tuple[Zoo, Path]) -> None:
+    """Each letter has a section, each picture is there, and has an arrow for each epoch that was applied."""
+    zoo, out = folder
+    page = (out / "zoo.md").read_text("utf-8")
+    assert page == f"# The zoo\n\n{page_of(zoo, 'pictures')}"
+    sections = set(re.findall(r"^### Schedule (\w+)$", page, re.MULTILINE))
+    assert set(re.findall(r"\(#schedule-(\w+)\)", page)) == sections
+    for picture in re.findall(r"\]\((pictures/.+?\.svg)\)", page):
+        shapes = ET.fromstring((out / picture).read_text("utf-8"))
+        assert len([each for each in shapes.iter(f"{SVG}line") if each.get("marker-end")]) >= 1
+    assert "refused: the row does not exist" not in page
+    assert "| none |" in page
+
+
+def test_tests_of_cells_are_green(folder: tuple[Zoo, Path]) -> None:
+    """One for each cell that was found; they know nothing of the search."""
+    zoo, out = folder
+    files = sorted((out / "tests").iterdir())
+    assert len(files) == sum(cell.schedule is not None for cell in zoo)
+    assert "whatif" not in files[0].read_text("utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        str(out),
+        str(out),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert f"{len(files)} passed" in done.stdout
+
+
+def test_a_wrong_claim_is_red(folder: tuple[Zoo, Path], tmp_path: Path) -> None:
+    """A test of a cell under another function fails."""
+    _, out = folder
+    text = (out / "tests" / "test_max_x_version_type7_difference.py").read_text("utf-8")
+    (tmp_path / "test_other.py").write_text(text.replace("NDB$MAX(x)", "NDB$EPOCH2()"), "utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+
+
+def test_the_command(tmp_path: Path) -> None:
+    """Its table, its files, and folders that it does not take."""
+    asked = ("--function", "none", "--formats", 7, "--transactions", 2, "--columns", 1, "--workers", 1)
+    out, cases = tmp_path / "zoo", tmp_path / "cases"
+    code, output = invoke("zoo", *asked, "--out", out, "--recordings", cases, "--json", tmp_path / "zoo.json")
+    assert code == 0, output
+    assert "none 4 3 - - 4" in output
+    assert sorted(path.name for path in cases.iterdir()) == ["none_type7"]
+    assert sorted(path.name for path in (cases / "none_type7").iterdir()) == ["counters", "difference", "lost"]
+    code, output = invoke("conformance", cases, "--engine", "reference")
+    assert code == 0, output
+    assert "exists already; give a new folder" in invoke("zoo", *asked, "--recordings", cases)[1]
+    assert "is no folder of a zoo" in invoke("zoo", *asked, "--out", cases)[1]
+    assert invoke("zoo", *asked, "--out", out)[0] == 0
+
+
+def test_readme_shows_the_page() -> None:
+    """Of type 7, the same lengths."""
+    page, shown = part(PAGE.read_text("utf-8"), "zoo"), part(README.read_text("utf-8"), "zoo")
+    lines = [[cell.strip().replace("`", "") for cell in line.split("|")[1:-1]] for line in page.splitlines()]
+    tables: dict[str, list[str]] = {}
+    for cells in lines:
+        if cells and cells[0] not in ("function", "---"):
+            length = re.match(r"\*\*(\d+)\*\*", cells[4])
+            tables.setdefault(cells[0], []).append(length[1] if length else "-")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in shown.splitlines()[2:]]
+    assert {name: lengths for name, *lengths in rows} == tables
+
+
+@pytest.mark.slow
+def test_the_page_is_the_zoo() -> None:
+    """Searched anew, it is the same."""
+    zoo = conflict.zoo(workers=1)
+    assert page_of(zoo, "pictures/zoo") == part(PAGE.read_text("utf-8"), "zoo")
+    assert readme_table(zoo) == part(README.read_text("utf-8"), "zoo")
