@@ -28,7 +28,7 @@ from tests.recorder.sql_node import SqlNode
 NOTES, DONE = "ndb_conflict_repairs", "all: done by an earlier run"
 DIVERGED = (
     *("conflict/max/upd_upd_a_first_type7", "conflict/epoch/delete_delete_insert_type8"),
-    *("conflict/max/random_27_type7", "conflict/max_del_win_ins/upd_upd_a_first_type7"),
+    *("conflict/max/random_1029_type9", "conflict/max_del_win_ins/upd_upd_a_first_type7"),
     "conflict/epoch_trans/delete_delete_type8",
 )
 
