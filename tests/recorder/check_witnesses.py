@@ -1,9 +1,9 @@
 """
 The schedules of the search, recorded: each is to end on real clusters as the search says.
 
-`make test-ndb` runs this; the name keeps it out of other test runs. `ZOO` names a folder with schedules, as
-`ndb-conflict diverge --recording` and `ndb-conflict zoo --recordings` write them; without it, some are searched here.
-What came of each is kept in build/ndb/cells.json.
+`make test-ndb` runs this; the name keeps it out of other test runs. `ZOO` names a folder that `ndb-conflict zoo --out`
+wrote, with the `--recordings` in its folder `recordings`; without it, some schedules are searched here.
+What came of each is kept in build/ndb/cells.json, and, of the zoo, in build/ndb/recorded.json, which the zoo reads.
 """
 
 import json
@@ -60,10 +60,20 @@ def outcome(pool: Pool, folder: Path, target: Path) -> dict[str, Any]:
     return {"recorded": True, "agreed": not why, "why": why}
 
 
+def of_zoo(zoo: list[dict[str, Any]], cells: list[dict[str, Any]], server: str) -> Iterator[dict[str, Any]]:
+    """Yield the cells of a zoo that were recorded, each with the steps that were carried out."""
+    steps = {f"{each['pair']}/{each['anomaly']}": each["steps"] for each in zoo if each.get("steps")}
+    for cell in cells:
+        if cell["recorded"]:
+            pair, _, anomaly = cell["case"].partition("/")
+            known = {"pair": pair, "anomaly": anomaly, "steps": steps[cell["case"]]}
+            yield {**known, "server": server, "agreed": cell["agreed"]}
+
+
 def test_schedules_are_recorded(pool: Pool) -> None:
     """Every schedule ends on real clusters as the search says, and our engine agrees with its recording."""
     given = os.environ.get("ZOO")
-    folder, found = Path(given) if given else searched(OUT / "searched"), list[dict[str, Any]]()
+    folder, found = Path(given, "recordings") if given else searched(OUT / "searched"), list[dict[str, Any]]()
     file = OUT / "cells.json"
     for each in cells(folder):
         case = each.relative_to(folder)
@@ -72,5 +82,9 @@ def test_schedules_are_recorded(pool: Pool) -> None:
         found.append({**about, "goal": each.name, **outcome(pool, each, OUT / "witnesses" / case)})
         document = {"server": pool.programs.version(), "cells": found}
         file.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
+    if given:
+        zoo = json.loads(Path(given, "zoo.json").read_text("utf-8"))["zoo"]
+        recorded = {"cells": list(of_zoo(zoo, found, pool.programs.version()))}
+        (OUT / "recorded.json").write_text(json.dumps(recorded, indent=1) + "\n", "utf-8")
     assert found
     assert [each for each in found if not each["agreed"]] == []

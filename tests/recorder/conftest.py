@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recorder.clusters import Pool
+from tests.recorder.clusters import READER, Pool
 from tests.recorder.programs import MissingProgramError, Programs
 
 OUT = Path("build/ndb")  # what the checks leave: recordings, cells.json
@@ -22,3 +22,9 @@ def pool() -> Iterator[Pool]:
         pytest.exit(f"make test-ndb NDB=DIR: {error}" if given else "NDB is not set: make test-ndb NDB=DIR", 2)
     with Pool(programs) as found:
         yield found
+
+
+@pytest.fixture
+def password(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the password of the account that reads."""
+    monkeypatch.setenv("MYSQL_PWD", READER)

@@ -15,12 +15,9 @@ _EPOCHS = (
 )
 
 
-def _number(value: Any) -> int | float:
-    return int(value) if str(value).lstrip("-").isdigit() else float(value)
-
-
 _VALUES: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "year", "float", "double"), _number),
+    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "year"), int),
+    **dict.fromkeys(("float", "double"), float),
     **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), lambda v: v.hex().upper()),
     "bit": lambda value: int.from_bytes(value, "big"),
 }

@@ -116,10 +116,12 @@ class _Epochs:
     How given epochs became real ones.
 
     Attributes:
+        strict: Whether to refuse what falls into other epochs.
         real: By cluster and given epoch, the real one.
         last: By SQL node, the given epoch of what it did last.
     """
 
+    strict: bool = True
     real: dict[tuple[str, int], int] = attrs.field(factory=dict)
     last: dict[str, int | None] = attrs.field(factory=dict)
 
@@ -132,20 +134,20 @@ class _Epochs:
         """
         known = self.real.setdefault((cluster, given), real)
         others = [other for (name, each), other in self.real.items() if name == cluster and each != given]
-        if known != real or real in others:
+        if self.strict and (known != real or real in others):
             message = f"{cluster}: epoch {given} of the scenario fell into {known} and {real}, or together with another"
             raise EpochsFellApartError(message)
 
 
-def taken(stage: Stage, steps: Sequence[Planned]) -> list[Step]:
+def taken(stage: Stage, steps: Sequence[Planned], *, strict: bool = True) -> list[Step]:
     """
     Take steps; return them with what came of them.
 
     Raises:
-        EpochsFellApartError: They fell into other epochs than planned.
+        EpochsFellApartError: They fell into other epochs than planned, and it is strict.
         UnknownStepError: One is of a kind that is not known.
     """
-    epochs, found = _Epochs(), list[Step]()
+    epochs, found = _Epochs(strict), list[Step]()
     for (name, epoch), same in groupby(steps, _place):
         group = list(same)
         if name is not None and (epoch is not None or any(each.last is not None for each in group)):
