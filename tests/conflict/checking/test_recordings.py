@@ -104,6 +104,10 @@ SETTINGS = {
     "live_compressed_workers": {"068"},  # eight workers
     "live_no_batching": {"071"},
     "option_empty_epochs": {"075"},
+    "mixed_3": {"108"},  # NDB$MAX on A, NDB$OLD on B
+    "server_id_first": {"108"},  # NDB$MAX for server 1, NDB$OLD for all others
+    "bad_binlog_type": {"109"},  # types 5 and 10
+    "ex_without_key": {"110"},
 }
 
 
