@@ -81,7 +81,6 @@ def my_cnf(node: SqlNode, connect: str, options: Mapping[str, str]) -> str:
         "default-time-zone": "+00:00",
         "innodb-buffer-pool-size": "64M",
         "innodb-flush-log-at-trx-commit": 0,
-        "sync-binlog": 0,
         **options,
         **({"user": "root"} if os.geteuid() == 0 else {}),
     }
