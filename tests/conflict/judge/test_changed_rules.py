@@ -28,7 +28,7 @@ def noticed(spec: FunctionSpec, operation: str, cell: str) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", COLUMN_FUNCTIONS, ids=lambda spec: spec.name)
 def test_recordings_notice_every_changed_cell(spec: FunctionSpec) -> None:
-    """The cells as they are agree with all; with another one in a place, some recording disagrees, but for one place."""
+    """The cells as they are agree with all; with another one in some place, a recording disagrees, but for one."""
     same = {operation: getattr(spec, operation).words for operation in CELLS}
     assert noticed(spec, "write", same["write"]) == 0
     changes = [(operation, cell) for operation, cells in CELLS.items() for cell in cells if cell != same[operation]]
