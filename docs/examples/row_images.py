@@ -2,8 +2,7 @@
 
 import attrs
 
-from ndb_formats.events.row_image import RowImage, layout_of
-from ndb_formats.events.sizes import image_size
+from ndb_formats.events.row_image import RowImage, layout_of, put_image
 from ndb_formats.events.table_map_of_table import table_map_of
 from ndb_formats.rules.formats import FORMATS
 from ndb_formats.rules.images import Logging, images
@@ -36,10 +35,10 @@ def main() -> None:
         row_image = isinstance(form.rule, RowImageRule)
         table = attrs.evolve(TABLE, engine="INNODB" if row_image else "NDB")
         logging = Logging(row_image=form.rule) if row_image else Logging(update_format=form.rule)
-        (event,) = images(table, layout_of(table_map_of(table, 1), table), BEFORE, AFTER, {2}, logging).events
+        (event,) = images(table, layout_of(table_map_of(table, 1), table), BEFORE, AFTER, {2}, logging)
         both = [image for image in (event.before, event.after) if image is not None]
         title = form.name if row_image else f"type {form.name}"
-        print(f"{title:10}{cells(event.before)}  {cells(event.after)}  {sum(map(image_size, both)):5}")
+        print(f"{title:10}{cells(event.before)}  {cells(event.after)}  {sum(len(put_image(image)) for image in both):5}")
 
 
 if __name__ == "__main__":
