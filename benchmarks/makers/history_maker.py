@@ -34,11 +34,13 @@ from benchmarks.makers.history_shape import CLUSTERS, Clock, Shape, server_id
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.history.grid.catalogue import facts_of
 from conflict.history.grid.columns import digests_of_columns
+from conflict.history.grid.epoch_files import schedule_table
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest, SegmentFacts, with_files, with_schedule, write_manifest
-from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, never_null, part
+from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, keys_part, never_null, part
 from conflict.history.ingestion.kernels.events import add_values
 from conflict.history.run import Run, table_definitions
+from conflict.history.scheduling.schedule_columns import ScheduleColumns, with_defaults
 from conflict.history.shown_effects import Effect
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.replication_table import ReplicationRow, Role
@@ -193,31 +195,15 @@ def _applies(plan: Plan, applier: int) -> pa.Table:
     news = source.seen(own, after=True)[foreign]
     last = own.transactions + own.applies(source) - 1
     some = news >= 0
-    columns = (
-        [CLUSTERS[applier]] * len(foreign),
-        [CLUSTERS[1 - applier]] * len(foreign),
-        source.epochs[foreign],
-        own.epochs[slot],
-        group,
-        np.ones(len(foreign), np.bool_),
-        np.zeros(len(foreign), np.bool_),
-        np.where(some, own.epochs[news], np.uint64(0)),
-        np.where(some, last[news], -1),
-        np.zeros(len(foreign), np.uint64),
-        np.full(len(foreign), -1),
-        np.ones(len(foreign), np.bool_),
-        np.ones(len(foreign), np.bool_),
-        np.zeros(len(foreign), np.int64),
-        pa.nulls(len(foreign)),  # roles never change
-        pa.nulls(len(foreign)),  # no clock says when an epoch committed
-        np.zeros(len(foreign), np.uint32),  # one SQL node a cluster
-        np.zeros(len(foreign), np.uint32),
-    )
-    arrays = [
-        (column if isinstance(column, pa.Array) else pa.array(column)).cast(field.type)
-        for column, field in zip(columns, SCHEDULE, strict=True)
-    ]
-    return pa.table(arrays, schema=SCHEDULE)
+    columns = {
+        "foreign_epoch": source.epochs[foreign],
+        "epoch": own.epochs[slot],
+        "group": group,
+        "arrived_epoch": np.where(some, own.epochs[news], np.uint64(0)),
+        "arrived_group": np.where(some, last[news], -1),
+    }
+    made = ScheduleColumns(CLUSTERS[1 - applier], with_defaults(len(foreign), columns))
+    return schedule_table({CLUSTERS[applier]: made})
 
 
 def _write_buckets(shape: Shape, folder: Folder, first: int, *, count: int) -> None:

@@ -4,7 +4,7 @@ Channels that moved, and epochs that were applied again, with their rows from a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import attrs
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.config.arguments import StageProgress
+from conflict.engine.columnar.order import schedule_of
 from conflict.engine.kernels.arrays import EpochApplies
 from conflict.history.grid.epoch_files import read_summaries
 from conflict.history.grid.schemas import KEYLESS, log_part
@@ -77,19 +78,14 @@ def find_moves(runner: Runner, run: TaskInputs, applies: EpochApplies, progress:
     return moves.with_changes(changes)
 
 
-def _applies(run: TaskInputs, number: int, applies: EpochApplies) -> Iterator[EpochApply]:
-    """Yield the epoch applies of a cluster, if its channel moved or it applied an epoch again."""
+def _applies(run: TaskInputs, number: int, applies: EpochApplies) -> Sequence[EpochApply]:
+    """Return the epoch applies of a cluster, if its channel moved or it applied an epoch again."""
     mine = applies.applier == number
     foreign, servers = applies.foreign_epoch[mine], applies.source_server[mine]
     once = (foreign[1:] > foreign[:-1]).all() or len(np.unique(foreign)) == len(foreign)
     if once and (servers == servers[:1]).all():
-        return
-    source = run.clusters[1 - number].name
-    columns = (applies.epoch[mine], applies.group[mine], foreign, applies.traced[mine], applies.server[mine], servers)
-    for epoch, group, foreign_epoch, traced, server, source_server in zip(
-        *(column.tolist() for column in columns), strict=True
-    ):
-        yield EpochApply(epoch, group, source, foreign_epoch, bool(traced), server=server, source_server=source_server)
+        return ()
+    return schedule_of(applies, number, run.clusters[1 - number].name).applies()
 
 
 def _rows_of_bucket(task: _Task) -> dict[str, list[_Row]]:

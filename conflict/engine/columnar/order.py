@@ -35,12 +35,18 @@ from conflict.engine.kernels.arrays import (
 from conflict.engine.ledger.layout import OPERATION_ORDER
 from conflict.history.model import Cluster, Start
 from conflict.history.scheduling.placing import circular_schedule
-from conflict.history.scheduling.schedule_columns import ScheduleColumns, known_before, stored_once
+from conflict.history.scheduling.schedule_columns import (
+    COLUMNS,
+    ScheduleColumns,
+    known_before,
+    stored_once,
+    with_defaults,
+)
 from conflict.history.timeline import EpochApply
 from ndb_formats.columnar.kernel import read_only
 
-_DECISIVE = ("foreign_epoch", "epoch", "group", "traced", "restarted", "arrived_epoch", "arrived_group")
-_GIVEN = ("committed", "server", "source_server")
+# The columns of a schedule that engines read: those for which `EpochApplies` has a place.
+_READ = tuple(name for name in COLUMNS if hasattr(EpochApplies, name))
 
 # Bucket and number in it of rows, by table and key.
 Located = Mapping[tuple[str, bytes], tuple[int, int]]
@@ -111,18 +117,21 @@ def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> Epo
         raise circular_schedule(names[stuck], int(applied[stuck].columns["foreign_epoch"][at]))
     chosen = number + applier.astype(np.int64) * len(applied[0])
 
-    def ordered(names: Sequence[str]) -> Iterator[tuple[str, npt.NDArray[Any]]]:
-        for name in names:  # one after the other: there can be very many epochs
-            yield name, stored_once(np.concatenate([each.columns[name] for each in applied])[chosen])
-
-    def decisive() -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    def columns() -> Iterator[tuple[str, npt.NDArray[Any]]]:  # one after the other: there can be very many epochs
         yield "applier", applier
         known = (known_before(a.columns, b.columns, a.returned) for a, b in (applied, applied[::-1]))
         yield "max_replicated", np.concatenate([*known])[chosen]
-        yield from ordered(_DECISIVE)
+        for name in _READ:
+            yield name, stored_once(np.concatenate([each.columns[name] for each in applied])[chosen])
 
-    ((_, role),) = ordered(("role",))
-    return EpochApplies.of(decisive(), number, _moments_in_order(applied, chosen), ordered(_GIVEN), role)
+    return EpochApplies.of(columns(), number, _moments_in_order(applied, chosen))
+
+
+def schedule_of(applies: EpochApplies, applier: int, source: str) -> ScheduleColumns:
+    """Return the epoch applies of one applier, in order, each at the place that it was given."""
+    mine = np.flatnonzero(applies.applier == applier)
+    read = {name: getattr(applies, name)[mine] for name in _READ}
+    return ScheduleColumns(source, with_defaults(len(mine), read))
 
 
 def _moments_in_order(applied: Sequence[ApplierEpochs], chosen: Int64) -> RowMoments:

@@ -191,27 +191,27 @@ class EpochApplies:
         columns: Iterable[tuple[str, npt.NDArray[Any]]],
         number: Int32,
         moments: RowMoments,
-        others: Iterable[tuple[str, npt.NDArray[Any]]],
-        role: Int8 | None = None,
     ) -> Self:
         """
         Return epoch applies in order.
 
         Args:
-            columns: By name, the columns of `EPOCH_APPLY` that do not follow from others.
+            columns: By name, the columns of `EPOCH_APPLY` and the attributes that do not follow from others, and the
+                number of the role of each, -1 for that at the start.
             number: See the attribute.
             moments: See the attribute.
-            others: By name, `committed`, `server` and `source_server`.
-            role: Number of the role of each, -1 for that at the start; None if no role changes.
         """
-        records = np.zeros(len(number), EPOCH_APPLY)
+        records, others = np.zeros(len(number), EPOCH_APPLY), dict[str, npt.NDArray[Any]]()
         for name, column in columns:
-            records[name] = column
+            if name in (EPOCH_APPLY.names or ()):
+                records[name] = column
+            else:
+                others[name] = column
         records["source"] = 1 - records["applier"]
-        records["acting"] = records["applier"] if role is None else acting(records["applier"], role)
+        records["acting"] = acting(records["applier"], others.pop("role"))
         by_epoch, second = _receivers(records)
         applier = np.ascontiguousarray(records["applier"])
-        return cls(records, applier, by_epoch, second, number, moments=moments, **dict(others))
+        return cls(records, applier, by_epoch, second, number, moments=moments, **others)
 
     def receiving(self, applier: int, epochs: UInt64) -> Int64:
         """Return the first epoch apply of each of some foreign epochs by an applier; -1 for none. Shape (epochs,)."""

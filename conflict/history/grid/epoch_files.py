@@ -8,19 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.config.configuration import Links
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import SCHEDULE, SCHEDULE_PART, log_part, table_of_rows
-from conflict.history.scheduling.schedule_columns import COLUMNS, ScheduleColumns, stored_once
+from conflict.history.scheduling.schedule_columns import COLUMNS, Column, ScheduleColumns, stored_once
 from conflict.history.scheduling.servers import columns_of_clusters
 from conflict.history.scheduling.start import Bounds
 from conflict.history.scheduling.summaries import EpochSizes, Lists, Positions, Summary, SummaryColumns
-from conflict.rules.replication_table import Role
 
-_ROLES = pa.array([role.value for role in Role])
 # One row per own epoch; the lists `applied_...` of a row belong together.
 EPOCHS = pa.schema(
     [
@@ -115,14 +114,14 @@ def schedule_table(schedule: Mapping[str, ScheduleColumns]) -> pa.Table:
 
 
 def _table_of(applier: str, own: ScheduleColumns) -> pa.Table:
-    columns: dict[str, Any] = {
-        **own.columns,
-        "applier": pa.repeat(applier, len(own)),
-        "source": pa.repeat(own.source, len(own)),
-        "role": _ROLES.take(pa.array(own["role"], mask=own["role"] < 0)),
-        "committed": pa.array(own["committed"], mask=own["committed"] == 0),
-    }
-    return pa.table([pa.array(columns[field.name], field.type) for field in SCHEDULE], schema=SCHEDULE)
+    names = [pa.repeat(name, len(own)) for name in (applier, own.source)]
+    return pa.table([*names, *(_to_arrow(each, own[each.name]) for each in COLUMNS.values())], schema=SCHEDULE)
+
+
+def _to_arrow(column: Column, numbers: npt.NDArray[Any]) -> pa.Array:
+    missing = None if column.none is None else numbers == column.none
+    values = pa.array(numbers, pa.from_numpy_dtype(column.kind), mask=missing)
+    return pa.array(column.labels).take(values) if column.labels else values
 
 
 def read_schedule(history: Folder, names: Sequence[str]) -> dict[str, ScheduleColumns]:
@@ -130,16 +129,18 @@ def read_schedule(history: Folder, names: Sequence[str]) -> dict[str, ScheduleCo
     appliers = _column(history, "applier")
     rows = {name: np.flatnonzero(pc.equal(appliers, name).to_numpy()) for name in names}
     columns: dict[str, dict[str, Any]] = {name: {} for name in names}
-    for column, kind in COLUMNS.items():
-        values = _column(history, column)
-        if column == "role":
-            values = pc.fill_null(pc.index_in(values, value_set=_ROLES), -1)
-        elif column == "committed":
-            values = pc.fill_null(values, 0)
-        array = values.to_numpy().astype(kind, copy=False)
+    for column in COLUMNS.values():
+        array = _of_arrow(column, _column(history, column.name))
         for name, own in columns.items():
-            own[column] = stored_once(array[rows[name]])
+            own[column.name] = stored_once(array[rows[name]])
     return {name: ScheduleColumns(source, columns[name]) for name, source in zip(names, reversed(names), strict=True)}
+
+
+def _of_arrow(column: Column, values: pa.ChunkedArray) -> npt.NDArray[Any]:
+    numbers = pc.index_in(values, value_set=pa.array(column.labels)) if column.labels else values
+    if column.none is not None:
+        numbers = pc.fill_null(numbers, column.none)
+    return np.asarray(numbers.to_numpy(), column.kind)
 
 
 def _column(history: Folder, name: str) -> pa.ChunkedArray:

@@ -25,6 +25,8 @@ from enum import IntEnum
 import numpy as np
 import pyarrow as pa
 
+from conflict.history.scheduling.schedule_columns import COLUMNS
+
 
 class RowStep(IntEnum):
     """
@@ -99,22 +101,7 @@ SCHEDULE = pa.schema(
     [
         ("applier", pa.string()),
         ("source", pa.string()),
-        ("foreign_epoch", pa.uint64()),
-        ("epoch", pa.uint64()),
-        ("group", pa.int32()),
-        ("traced", pa.bool_()),
-        ("restarted", pa.bool_()),
-        ("arrived_epoch", pa.uint64()),
-        ("arrived_group", pa.int32()),
-        ("before_epoch", pa.uint64()),
-        ("before_group", pa.int32()),
-        ("certain", pa.bool_()),
-        ("applied", pa.bool_()),
-        ("period", pa.int32()),
-        ("role", pa.string()),
-        ("committed", pa.int64()),
-        ("server", pa.uint32()),
-        ("source_server", pa.uint32()),
+        *((each.name, pa.string() if each.labels else pa.from_numpy_dtype(each.kind)) for each in COLUMNS.values()),
     ]
 )
 

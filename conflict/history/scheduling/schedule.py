@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from conflict.history.scheduling.schedule_columns import COLUMNS, ScheduleColumns, among, role_number
+from conflict.history.scheduling.schedule_columns import ScheduleColumns, among, role_number, with_defaults
 from conflict.history.scheduling.summaries import Positions, Summary, SummaryColumns
 from conflict.history.timeline import END, LAST_GROUP, START, Position, Window
 from conflict.rules.replication_table import Role
@@ -236,7 +236,7 @@ class _Placement:
         last = np.maximum.accumulate(np.where(columns["applied"], np.arange(len(run)), -1))
         last = np.concatenate([[-1], last])[: len(run)]
         columns["restarted"] = (last >= 0) & (run != run[last])
-        return ScheduleColumns(source, {name: columns[name] for name in COLUMNS})
+        return ScheduleColumns(source, columns)
 
     def place(self, number: int, period: _Period, stop: Position) -> None:
         """Place the epoch applies of a period, which ends before the position `stop`."""
@@ -261,15 +261,10 @@ class _Placement:
     def _columns(self, number: int, period: _Period, epochs: UInt64) -> dict[str, npt.NDArray[Any]]:
         """Return the columns of a period, as of traced epoch applies, with the run of the applier, not yet placed."""
         shape = len(epochs)
-        columns = {name: np.zeros(shape, kind) for name, kind in COLUMNS.items()}
-        columns.update(foreign_epoch=epochs, run=np.zeros(shape, np.int64), period=np.full(shape, number, np.int32))
-        for name in ("certain", "applied"):
-            columns[name][:] = True
-        for name in ("before_group", "role"):
-            columns[name][:] = -1
+        columns = with_defaults(shape, {"foreign_epoch": epochs, "period": np.full(shape, number, np.int32)})
+        columns["run"] = np.zeros(shape, np.int64)
         known = among(epochs, self.source.number)
         places = np.searchsorted(self.source.number, epochs)[known]
-        columns["arrived_epoch"][:], columns["arrived_group"][:] = START
         columns["arrived_epoch"][known] = self.causal.epochs[places]
         columns["arrived_group"][known] = self.causal.groups[places]
         columns["committed"][known] = self.source.committed[places]

@@ -1,11 +1,14 @@
 """
-The epoch applies of one applier in columns. An `EpochApply` is made only of those that somebody looks at.
+The epoch applies of one applier in columns, and the table of these columns.
+
+An `EpochApply` is made only of those that somebody looks at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, Self
 
 import attrs
@@ -16,27 +19,78 @@ from conflict.history.timeline import START, EpochApply, Position, Window
 from conflict.rules.replication_table import Role
 
 Int64 = npt.NDArray[np.int64]
-# A column and its type. `before_...` and `certain` are the window, `role` is the number of a role; -1 is none.
-COLUMNS: Mapping[str, type[np.generic]] = {
-    "foreign_epoch": np.uint64,
-    "epoch": np.uint64,
-    "group": np.int32,
-    "traced": np.bool_,
-    "restarted": np.bool_,
-    "arrived_epoch": np.uint64,
-    "arrived_group": np.int32,
-    "before_epoch": np.uint64,
-    "before_group": np.int32,
-    "certain": np.bool_,
-    "applied": np.bool_,
-    "period": np.int32,
-    "role": np.int8,
-    "committed": np.int64,
-    "server": np.uint32,
-    "source_server": np.uint32,
-}
+Columns = Mapping[str, npt.NDArray[Any]]
 _GIVEN = Window(START)  # represents no window: the place is given
 _ROLES = list(Role)
+_LABELS = tuple(role.value for role in _ROLES)
+
+
+def role_number(role: Role | None) -> int:
+    """Return the number of a role."""
+    return -1 if role is None else _ROLES.index(role)
+
+
+def role_of(number: int) -> Role | None:
+    """Return the role with a number; the inverse of `role_number`."""
+    return None if number < 0 else _ROLES[number]
+
+
+@attrs.frozen
+class Column:
+    """
+    One fact of epoch applies, in a column. `EpochApply` has its meaning and its default.
+
+    Attributes:
+        name: Its name in memory, in the arrays of the engines, and in ``schedule.parquet``.
+        kind: Its numpy type. In Arrow it has the same type, or is a string if it has labels.
+        of: Returns the number of an epoch apply; by default the attribute of that name.
+        none: The number that stands for None, which is NULL in Arrow; None where there always is a value.
+        labels: In Arrow, the strings in place of the numbers from 0.
+    """
+
+    name: str
+    kind: type[np.generic]
+    of: Callable[[EpochApply], int] = attrs.field()
+    none: int | None = None
+    labels: tuple[str, ...] = ()
+
+    @of.default
+    def _attribute(self) -> Callable[[EpochApply], int]:
+        return attrgetter(self.name)
+
+
+# The field table of an epoch apply, in the order of ``schedule.parquet``. `ScheduleColumns`, the Arrow schema and what
+# the engines receive are made from it. The names of the clusters and the moments of rows are kept beside it.
+COLUMNS = {
+    each.name: each
+    for each in (
+        Column("foreign_epoch", np.uint64),
+        Column("epoch", np.uint64),
+        Column("group", np.int32),
+        Column("traced", np.bool_),
+        Column("restarted", np.bool_),
+        Column("arrived_epoch", np.uint64, lambda apply: apply.arrived[0]),
+        Column("arrived_group", np.int32, lambda apply: apply.arrived[1]),
+        Column("before_epoch", np.uint64, lambda apply: (apply.window or _GIVEN).before[0]),
+        Column("before_group", np.int32, lambda apply: (apply.window or _GIVEN).before[1]),
+        Column("certain", np.bool_, lambda apply: (apply.window or _GIVEN).certain),
+        Column("applied", np.bool_),
+        Column("period", np.int32),
+        Column("role", np.int8, lambda apply: role_number(apply.role), none=-1, labels=_LABELS),
+        Column("committed", np.int64, lambda apply: apply.committed or 0, none=0),
+        Column("server", np.uint32),
+        Column("source_server", np.uint32),
+    )
+}
+
+
+def with_defaults(count: int, columns: Columns) -> dict[str, npt.NDArray[Any]]:
+    """Return all columns of some epoch applies: those given; the others as of an `EpochApply` that is given no more."""
+    nothing = EpochApply(0, 0, "", 0)
+    return {
+        **{name: np.full(count, each.of(nothing), each.kind) for name, each in COLUMNS.items() if name not in columns},
+        **columns,
+    }
 
 
 @attrs.frozen(eq=False)
@@ -46,11 +100,11 @@ class ScheduleColumns:
 
     Attributes:
         source: The cluster that made the epochs.
-        columns: By name, an array of a type of `COLUMNS`, shape (applies,). `committed` is 0 if not known.
+        columns: By name, all of `COLUMNS`, shape (applies,).
     """
 
     source: str
-    columns: Mapping[str, npt.NDArray[Any]]
+    columns: Columns
 
     def __len__(self) -> int:
         return len(self.columns["epoch"])
@@ -61,17 +115,22 @@ class ScheduleColumns:
     @classmethod
     def of_applies(cls, source: str, applies: Sequence[EpochApply]) -> Self:
         """Return epoch applies of one source in columns, without their moments."""
-        columns = list(zip(*map(_row, applies), strict=True)) or [()] * len(COLUMNS)
-        return cls(
-            source,
-            {name: np.array(each, kind) for (name, kind), each in zip(COLUMNS.items(), columns, strict=True)},
-        )
+        columns = ((each, [each.of(apply) for apply in applies]) for each in COLUMNS.values())
+        return cls(source, {each.name: np.array(numbers, each.kind) for each, numbers in columns})
 
     def applies(self, numbers: Int64 | None = None) -> tuple[EpochApply, ...]:
         """Return some of the epoch applies, by default all."""
-        chosen = (each if numbers is None else each[numbers] for each in self.columns.values())
-        rows = zip(*(each.tolist() for each in chosen), strict=True)
-        return tuple(_apply(self.source, dict(zip(self.columns, row, strict=True))) for row in rows)
+        chosen = self if numbers is None else self.chosen(numbers)
+        found: dict[str, list[Any]] = {name: each.tolist() for name, each in chosen.columns.items()}
+        arrived, before = (
+            list(zip(found.pop(f"{name}_epoch"), found.pop(f"{name}_group"), strict=True))
+            for name in ("arrived", "before")
+        )
+        found["arrived"], found["window"] = arrived, list(map(_window, before, found.pop("certain")))
+        found["role"] = list(map(role_of, found["role"]))
+        found["committed"] = [each or None for each in found["committed"]]
+        rows = zip(*found.values(), strict=True)
+        return tuple(EpochApply(source=self.source, **dict(zip(found, row, strict=True))) for row in rows)
 
     @property
     def windowed(self) -> Int64:
@@ -162,47 +221,5 @@ def among(values: npt.NDArray[np.uint64], few: npt.NDArray[np.uint64]) -> npt.ND
     return np.asarray(few[np.minimum(np.searchsorted(few, values), len(few) - 1)] == values)
 
 
-def role_number(role: Role | None) -> int:
-    """Return the number of a role."""
-    return -1 if role is None else _ROLES.index(role)
-
-
-def role_of(number: int) -> Role | None:
-    """Return the role with a number; the inverse of `role_number`."""
-    return None if number < 0 else _ROLES[number]
-
-
-def _row(apply: EpochApply) -> tuple[object, ...]:
-    """Return an epoch apply as values of `COLUMNS`."""
-    window = apply.window or _GIVEN
-    return (
-        apply.foreign_epoch,
-        apply.epoch,
-        apply.group,
-        apply.traced,
-        apply.restarted,
-        *apply.arrived,
-        *window.before,
-        window.certain,
-        apply.applied,
-        apply.period,
-        role_number(apply.role),
-        apply.committed or 0,
-        apply.server,
-        apply.source_server,
-    )
-
-
-def _apply(source: str, row: dict[str, Any]) -> EpochApply:
-    """Return the epoch apply of values of `COLUMNS`."""
-    arrived, before = ((row.pop(f"{name}_epoch"), row.pop(f"{name}_group")) for name in ("arrived", "before"))
-    window = Window(before, row.pop("certain"))
-    role, committed = row.pop("role"), row.pop("committed") or None
-    return EpochApply(
-        **row,
-        source=source,
-        arrived=arrived,
-        window=None if window == _GIVEN else window,
-        role=role_of(role),
-        committed=committed,
-    )
+def _window(before: Position, certain: bool) -> Window | None:
+    return None if certain and before == _GIVEN.before else Window(before, certain)

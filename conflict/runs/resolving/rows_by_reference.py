@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from conflict.engine.columnar.folded_bucket import FoldedBucket
-from conflict.engine.columnar.order import LOGGED, NO_CAUSE, ORDER, OWN
+from conflict.engine.columnar.order import LOGGED, NO_CAUSE, ORDER, OWN, schedule_of
 from conflict.engine.columnar.setups import transactional_tables
 from conflict.engine.columnar.shown_transactions import ShownTransactions
 from conflict.engine.columnar.writing.exceptions_numbering import TrackedRows
@@ -39,7 +39,6 @@ from conflict.engine.ledger.resolution_ledger import (
 )
 from conflict.engine.ledger.summary import BucketSummary
 from conflict.history.model import History
-from conflict.history.scheduling.schedule_columns import role_of
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import EpochApply, Position, RowMoment, timeline_of
 from conflict.rules.counters import transaction_counters
@@ -277,26 +276,16 @@ def _applies_of(
     applies: EpochApplies, side: int, source: str, key_of: Mapping[tuple[int, int], tuple[str, bytes]]
 ) -> list[EpochApply]:
     """Return the epoch applies of one applier, with the moments of some rows."""
-    mine = np.flatnonzero(applies.applier == side)
     moments: dict[int, list[RowMoment]] = {}
     seen = [getattr(applies.moments, field.name).tolist() for field in attrs.fields(type(applies.moments))]
     for apply, bucket, key, epoch, group in zip(*seen, strict=True):
         if (bucket, key) in key_of:
             moments.setdefault(apply, []).append(RowMoment(*key_of[bucket, key], (epoch, group)))
-    columns = {name: getattr(applies, name)[mine].tolist() for name in _PLAIN}
-    columns["role"] = [role_of(number) for number in applies.role[mine].tolist()]
-    arrived = zip(applies.arrived_epoch[mine].tolist(), applies.arrived_group[mine].tolist(), strict=True)
-    committed = [each or None for each in applies.committed[mine].tolist()]
-    judged = [tuple(moments.get(number, ())) for number in mine.tolist()]
-    rows = zip(*columns.values(), arrived, committed, judged, strict=True)
+    mine, own = np.flatnonzero(applies.applier == side).tolist(), schedule_of(applies, side, source).applies()
     return [
-        EpochApply(**dict(zip(columns, plain, strict=True)), source=source, arrived=at, committed=when, moments=early)
-        for *plain, at, when, early in rows
+        attrs.evolve(each, moments=tuple(moments[number])) if number in moments else each
+        for number, each in zip(mine, own, strict=True)
     ]
-
-
-# The columns of `EpochApplies` that are attributes of `EpochApply` as they are.
-_PLAIN = ("epoch", "group", "foreign_epoch", "traced", "restarted", "server", "source_server")
 
 
 def _exceptions(run: TaskInputs, found: Decided, applies: EpochApplies) -> dict[str, dict[str, pa.Table]]:

@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from conflict.engine.columnar.order import ApplierEpochs
+from conflict.engine.columnar.order import ApplierEpochs, order_applies, schedule_of
+from conflict.engine.kernels.arrays import EPOCH_APPLY
 from conflict.errors import HistoryError
 from conflict.history.grid.epoch_files import read_schedule, schedule_table
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.schemas import SCHEDULE_PART
-from conflict.history.scheduling.schedule_columns import ScheduleColumns
+from conflict.history.scheduling.schedule_columns import COLUMNS, ScheduleColumns
 from conflict.history.timeline import EpochApply
+from conflict.rules.replication_table import Role
 from tests.conflict.engine.columnar.one_bucket import plan_applies
 from tests.conflict.histories import history
 
@@ -109,6 +111,27 @@ def test_the_first_applied_epochs_alone():
     assert applied.columns["foreign_epoch"].tolist() == [11, 12, 13]
     first = [applied.first(kept).columns["foreign_epoch"].tolist() for kept in (0, 2, None)]
     assert first == [[], [11, 12], [11, 12, 13]]
+
+
+def test_engines_read_columns_as_they_are():
+    """No column loses a bit in the records that compiled code reads."""
+    read = {name: column.kind for name, column in COLUMNS.items() if name in EPOCH_APPLY.names}
+    assert len(read) == 7
+    assert {name: EPOCH_APPLY[name] for name in read} == read
+
+
+def test_epoch_applies_come_back():
+    """An epoch apply keeps in order what it had in its schedule; only what bounded its place is gone."""
+    high, time = 2**64 - 1, 1_700_000_000_000_000
+    first = EpochApply(
+        5, 2, "B", 11, restarted=True, arrived=(4, 1), role=Role.SECONDARY, committed=time, server=3, source_server=4
+    )
+    applies = {"A": [first, EpochApply(high, -1, "B", high, traced=False)], "B": [EpochApply(12, 0, "A", 5)]}
+    own = [ApplierEpochs(ScheduleColumns.of_applies("", each)) for each in applies.values()]
+    ordered = order_applies(own, ["A", "B"])
+    found = [list(schedule_of(ordered, number, source).applies()) for number, source in enumerate("BA")]
+    assert found == list(applies.values())
+    assert found[0][0].committed == time
 
 
 def test_epoch_applies_of_a_table(tmp_path: Path):

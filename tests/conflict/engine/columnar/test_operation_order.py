@@ -33,9 +33,9 @@ def arrays(kind: type, length: int, **given: list[int]) -> object:
 def applies_of(**given: list[int]) -> EpochApplies:
     """Return epoch applies, all zero but the columns given."""
     count = len(given["applier"])
-    columns = [(name, np.array(column, EPOCH_APPLY[name])) for name, column in given.items()]
-    others = [(name, np.zeros(count, np.int64)) for name in ("committed", "server", "source_server")]
-    return EpochApplies.of(columns, np.zeros(count, np.int32), RowMoments.none(), others)
+    columns = {name: np.array(column, EPOCH_APPLY[name]) for name, column in given.items()}
+    beside = {name: np.zeros(count, np.int64) for name in ("role", "committed", "server", "source_server")}
+    return EpochApplies.of({**columns, **beside}.items(), np.zeros(count, np.int32), RowMoments.none())
 
 
 def test_steps_lead_from_an_operation_to_its_causes() -> None:

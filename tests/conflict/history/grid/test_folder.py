@@ -14,9 +14,11 @@ from pyspark.sql import SparkSession
 
 from conflict.errors import HistoryError
 from conflict.history.grid.columns import GridColumns
+from conflict.history.grid.epoch_files import schedule_table
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.grid.schemas import CHANGES, IMAGES, KEYS, SCHEDULE, never_null, part
+from conflict.history.scheduling.schedule_columns import ScheduleColumns, with_defaults
 
 HIGH = [0, 2**63 - 1, 2**63, 2**64 - 1]
 
@@ -29,14 +31,8 @@ def folder(tmp_path: Path) -> Folder:
 
 def schedule_of(epochs: list[int]) -> pa.Table:
     """Return epoch applies with these epochs."""
-    count = len(epochs)
-    columns = [["A"] * count, ["B"] * count, epochs, epochs[::-1], [-1] * count, [True] * count]
-    columns += [[False] * count, epochs, [-1] * count, epochs, [-1] * count]
-    columns += [[True] * count, [True] * count, [0] * count, [None] * count, [None] * count]
-    columns += [[0] * count, [0] * count]
-    return pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, SCHEDULE, strict=True)], schema=SCHEDULE
-    )
+    columns = {"foreign_epoch": np.array(epochs, np.uint64), "epoch": np.array(epochs[::-1], np.uint64)}
+    return schedule_table({"A": ScheduleColumns("B", with_defaults(len(epochs), columns))})
 
 
 class TestTables:
