@@ -38,7 +38,9 @@ def main() -> None:
         (event,) = images(table, layout_of(table_map_of(table, 1), table), BEFORE, AFTER, {2}, logging)
         both = [image for image in (event.before, event.after) if image is not None]
         title = form.name if row_image else f"type {form.name}"
-        print(f"{title:10}{cells(event.before)}  {cells(event.after)}  {sum(len(put_image(image)) for image in both):5}")
+        print(
+            f"{title:10}{cells(event.before)}  {cells(event.after)}  {sum(len(put_image(image)) for image in both):5}"
+        )
 
 
 if __name__ == "__main__":
