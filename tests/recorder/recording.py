@@ -121,7 +121,7 @@ def record(scenario: Scenario, clusters: Clusters, target: Path) -> None:
         EpochsFellApartError: A schedule fell apart every time.
         UnknownStepError: A step is of a kind that is not known.
     """
-    for left in reversed(range(TRIES if scenario.is_schedule else 3)):
+    for left in reversed(range(TRIES)):
         stage, before = _set_up(scenario, clusters)
         try:
             plan = planned(scenario.document, scenario.folder)

@@ -57,9 +57,12 @@ def _summary(zoo: Zoo) -> Iterator[str]:
         f"{len(zoo)} cells: {len(found)} have a schedule, {none} have none within {zoo.bounds.words}, {refused} are "
         f"refused. The searches saw {zoo.states:,} states."
     )
+    servers = sorted({cell.recorded.server for cell in found if cell.recorded is not None})
+    shown = f" ({', '.join(servers)})" if servers else ""
     yield (
-        f"{RECORDED} marks the {marks['recorded']} that were *recorded*: carried out on real clusters, which ended as "
-        f"the search says; {CONTRADICTED} the {marks['contradicted']} where they did not. All others are *searched*."
+        f"{RECORDED} marks the {marks['recorded']} that were *recorded*: carried out on real clusters{shown}, which "
+        f"ended as the search says; {CONTRADICTED} the {marks['contradicted']} where they did not. "
+        "All others are *searched*."
     )
 
 
