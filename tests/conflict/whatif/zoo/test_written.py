@@ -104,7 +104,7 @@ def test_the_command(tmp_path: Path) -> None:
     out, cases = tmp_path / "zoo", tmp_path / "cases"
     code, output = invoke("zoo", *asked, "--out", out, "--recordings", cases, "--json", tmp_path / "zoo.json")
     assert code == 0, output
-    assert "none 4 3 - - 4" in output
+    assert "none 4 ✓ 3 ✓ - - 4 ✓" in output
     assert sorted(path.name for path in cases.iterdir()) == ["none_type7"]
     assert sorted(path.name for path in (cases / "none_type7").iterdir()) == ["counters", "difference", "lost"]
     code, output = invoke("conformance", cases, "--engine", "reference")
