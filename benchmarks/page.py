@@ -20,6 +20,7 @@ from benchmarks.documents import unfit
 
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+PICTURES = PAGE.parent / "pictures"
 _TABLE = re.compile(r"(?:^\|.*\|\n)+", re.MULTILINE)
 _PLACE = re.compile(r"(<!-- ([\w-]+), table (\d+) -->\n)((?:\|.*\|\n)*)")
 
@@ -36,14 +37,16 @@ def filled(text: str, results: Path = RESULTS) -> str:
     return _PLACE.sub(table, text)
 
 
-def take_over(folder: Path, results: Path = RESULTS) -> list[str]:
-    """Copy the results of a folder that can be published; return why the others cannot."""
+def take_over(folder: Path, results: Path = RESULTS, pictures: Path = PICTURES) -> list[str]:
+    """Copy the results of a folder that can be published, and their pictures; return why the others cannot."""
     refused = []
     for path in sorted(folder.glob("*.json")):
         reasons = list(unfit(json.loads(path.read_text("utf-8"))))
         refused += [f"{path.name} is not published: {reason}" for reason in reasons]
         for file in () if reasons else (path, path.with_suffix(".md")):
             shutil.copy(file, results / file.name)
+        if not reasons and path.with_suffix(".svg").exists():
+            shutil.copy(path.with_suffix(".svg"), pictures / f"{path.stem}.svg")
     return refused
 
 

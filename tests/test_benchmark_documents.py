@@ -52,9 +52,13 @@ def test_only_what_is_fit_takes_the_place_of_what_was_published(tmp_path: Path) 
     for name, document in (("good", result(1.0)), ("bad", result(1.0, 2.0, 4.0))):
         (made / f"{name}.json").write_text(json.dumps(document))
         (made / f"{name}.md").write_text("new")
+        (made / f"{name}.svg").write_text("drawn")
         (kept / f"{name}.md").write_text("old")
-    assert take_over(made, kept) == ["bad.json is not published: mix, ours: its runs lie 50% apart, more than 10%"]
+    assert take_over(made, kept, kept) == [
+        "bad.json is not published: mix, ours: its runs lie 50% apart, more than 10%"
+    ]
     assert {path.name: path.read_text() for path in kept.glob("*.md")} == {"good.md": "new", "bad.md": "old"}
+    assert [path.name for path in kept.glob("*.svg")] == ["good.svg"]
 
 
 def test_results_stand_beside_those_that_are_published() -> None:
