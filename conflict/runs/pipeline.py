@@ -262,9 +262,8 @@ def refuse_python_rules(by_cluster: Mapping[str, Mapping[str, TableSetup]]) -> N
             if setup.function is not None and setup.function.spec.own is not None:
                 rule = setup.function.spec.name
                 message = (
-                    f"table {name}: {rule} is a rule in Python, which only --engine reference runs, and nothing that "
-                    "the kernels do, such as compare; to run it everywhere, write it as a row [[conflict_function]] of "
-                    "the run file"
+                    f"table {name}: {rule} is a rule in Python, which only --engine reference runs; to run it on every "
+                    "engine, write it as a row [[conflict_function]] of the run file"
                 )
                 raise ConfigurationError(message)
 

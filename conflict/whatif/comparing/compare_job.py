@@ -27,6 +27,7 @@ from conflict.engine.columnar.order import ApplierEpochs
 from conflict.engine.columnar.setups import transactional_tables
 from conflict.engine.kernels.arrays import Int64
 from conflict.history.grid.epoch_files import read_epochs_of
+from conflict.history.model import History
 from conflict.history.run import Run
 from conflict.history.tasks import Runner, Shared
 from conflict.results.run_document import RunDocument
@@ -35,6 +36,7 @@ from conflict.runs.resolving.resolve_stages import LINK_ACTS, ResolveJob, earlie
 from conflict.runs.rows.task_inputs import LogPart, TaskInputs
 from conflict.telling.shown_text import counted, listed
 from conflict.whatif.comparing.bucket_figures import BucketFigures
+from conflict.whatif.comparing.by_reference import figures_by_reference, why_not_by_reference
 from conflict.whatif.comparing.compare_tasks import (
     CountTask,
     DecidedTrial,
@@ -60,6 +62,7 @@ def compare_settled(
     applied: Sequence[ApplierEpochs],
     pairs: Sequence[Pair],
     progress: StageProgress = lambda stage, done, total: None,
+    history: History | None = None,
 ) -> list[Figures | str]:
     """
     Return the figures of each pair, or why it cannot be tried.
@@ -70,17 +73,30 @@ def compare_settled(
         applied: Per cluster, the epochs that its applier applies, as they were settled with the functions of the run.
         pairs: The pairs.
         progress: Called with the name of the stage, tasks done, and their number.
+        history: The run as it is configured, for rules in Python; needed if a pair has one.
     """
     if run.filtered.any():
         run = run.with_careful(CarefulRows(run.filtered))
     subject = TrialSubject(run.manifest, run.numbers, run.clusters, _commit_times(run))
     trials = [subject.trial(pair) for pair in pairs]
+    by_reference = {each.pair: _by_reference(run, each, history, progress) for each in trials if each.in_python}
+    trials = [each for each in trials if not each.in_python]
     left_out = run.respelled if run.part.starts_in_the_middle else run.careful
     if left_out is not None or not run.part.starts_in_the_middle:
         trials = [attrs.evolve(each, fault=each.fault or _fault_of_left_out(run, each)) for each in trials]
     run = attrs.evolve(run, careful=None, respelled=None, left_out=left_out, unlogged={})
     job = _Job(runner, run, applied, progress)
-    return job.figures(trials)
+    found = by_reference | {each.pair: own for each, own in zip(trials, job.figures(trials), strict=True)}
+    return [found[pair] for pair in pairs]
+
+
+def _by_reference(run: TaskInputs, trial: Trial, history: History | None, progress: StageProgress) -> Figures | str:
+    """Return the figures of a pair with a rule in Python, or why it cannot be tried."""
+    if fault := why_not_by_reference(run, trial):
+        return fault
+    assert history is not None
+    progress(f"{trial.pair.policy.name}, by the reference engine", 0, 1)
+    return figures_by_reference(history, trial)
 
 
 def why_not_compared(run: Run, resolved: RunDocument, common: TaskInputs) -> str | None:
@@ -235,7 +251,7 @@ class _Job:
         """Return, per trial, how many transactions had a change rejected, and how many of these only a part."""
         added = {number: Rejected.added([each.rejected for each in own]) for number, own in parts.items()}
         found = dict.fromkeys(added, 0)
-        for source in (0, 1):
+        for source in (0, 1) if added else ():
             mine = {number: each.of(1 - source, points[number].applies) for number, each in added.items()}
             known = Transactions.union([transactions for transactions, _ in mine.values()])
             changes = self._changes_of(source, known, parts) if len(known.epoch) else np.zeros(0, np.int64)

@@ -26,6 +26,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import AGAIN, Manifest
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.ingestion.plan import files_document
+from conflict.history.model import History
 from conflict.history.preparing.log_files import check_log_files
 from conflict.history.run import Run, TableNumbers
 from conflict.history.tasks import Runner, in_threads
@@ -35,7 +36,7 @@ from conflict.results.files import check_target, whole_or_not_at_all
 from conflict.results.run_document import RunDocument
 from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import ingest
-from conflict.runs.pipeline import ResolveOptions, refuse_python_rules, spark_workers
+from conflict.runs.pipeline import ResolveOptions, spark_workers
 from conflict.runs.rows.task_inputs import TaskInputs
 from conflict.runs.run_inputs import run_of
 from conflict.runs.settled import SettleOptions, finished_history, needs_reference, settled
@@ -53,7 +54,7 @@ from conflict.whatif.comparing.default_policies import (
     primary_of,
 )
 from conflict.whatif.comparing.figures import COMPARISON, CRITERIA, ComparedPair, ranked
-from conflict.whatif.comparing.pairs import Pair, parse_policies
+from conflict.whatif.comparing.pairs import Pair, Policy, parse_policies
 from conflict.whatif.comparing.telling import tell_comparison
 from conflict.whatif.comparing.trials import binlog_types_of, judged_tables
 from ndb_formats.errors import FormatError
@@ -199,9 +200,9 @@ def compare_run(
     configuration = run_file.configuration
     if not configuration.links.is_pair:
         raise ConfigurationError(_left_out(CareKind.NO_PAIR.value.what))
-    refuse_python_rules(configuration.setups())
     check_log_files(configuration)
-    chosen = choose_engine(configuration).engine if engine == "auto" else engine
+    compiled = tuple(spec for spec in configuration.functions if spec.own is None)  # the kernels compare these
+    chosen = choose_engine(attrs.evolve(configuration, functions=compiled)).engine if engine == "auto" else engine
     if chosen not in {"local", "spark"}:
         message = f"engine {engine} does not compare; use local or spark"
         raise ConfigurationError(message)
@@ -293,11 +294,13 @@ def _compared(
     ]
     try:
         _refuse_rows_without_key(run, held)
-        resolved, common, applied = _settled(runner, run, (history, held), scratch, progress)
+        resolved, common, applied, decided = _settled(
+            runner, run, (history, held), scratch, progress, by_kernels=not _calls_python(run, policies)
+        )
         if why := why_not_compared(run, resolved, common):
             raise ConfigurationError(_left_out(why))
         left_out = left_out_of(run, resolved, common)
-        found = compare_settled(runner, common, applied, pairs, progress)
+        found = compare_settled(runner, common, applied, pairs, progress, decided)
     finally:
         scratch.delete()
         if given is None:
@@ -326,10 +329,28 @@ def _compared(
 
 
 def _settled(
-    runner: Runner, run: Run, read: tuple[Folder, Manifest], scratch: Folder, progress: StageProgress
-) -> tuple[RunDocument, TaskInputs, Sequence[ApplierEpochs]]:
+    runner: Runner,
+    run: Run,
+    read: tuple[Folder, Manifest],
+    scratch: Folder,
+    progress: StageProgress,
+    *,
+    by_kernels: bool,
+) -> tuple[RunDocument, TaskInputs, Sequence[ApplierEpochs], History | None]:
     """
     Resolve the run as it is configured, which settles when each epoch was applied.
+
+    Args:
+        runner: Runs the tasks.
+        run: The run.
+        read: The History of its binlogs, and what it holds.
+        scratch: Where tasks leave what they have for one another.
+        progress: As of `compare_run`.
+        by_kernels: Whether the kernels do it as far as they can.
+
+    Returns:
+        What was decided, what tasks have in common, the epochs that each applier applies; and the History that the
+        reference engine decided, if it did.
 
     Raises:
         ConfigurationError: The kernels cannot resolve the run, and the reference engine finds another schedule.
@@ -337,7 +358,7 @@ def _settled(
     history, held = read
     options = SettleOptions(
         out=scratch,
-        history=history,
+        history=history if by_kernels else None,
         held=held,
         result=_FIGURES_ALONE,
         as_configured=True,
@@ -348,9 +369,25 @@ def _settled(
     if isinstance(found, CareKind):
         raise ConfigurationError(_left_out(found.value.what))
     if found.by_kernels is None:
-        return found.resolved, *as_kernels_read(found, read, options)
+        return found.resolved, *as_kernels_read(found, read, options), found.by_reference
     found.by_kernels.job.clear()
-    return found.resolved, found.by_kernels.job.run, found.by_kernels.applied
+    return found.resolved, found.by_kernels.job.run, found.by_kernels.applied, None
+
+
+def _calls_python(run: Run, policies: Sequence[Policy]) -> bool:
+    """
+    Whether a rule in Python is among what is compared: then the reference engine settles the run, too.
+
+    Raises:
+        ConfigurationError: It cannot, because a History alone has a part of the rows.
+    """
+    setups = (setup for tables in run.setups.first.values() for setup in tables.values())
+    used = any(setup.function is not None and setup.function.spec.own is not None for setup in setups)
+    called = used or any(policy.in_python for policy in policies)
+    if called and run.kept_alone:
+        message = "a rule in Python is called by the reference engine, which reads binlogs; give those that are purged"
+        raise ConfigurationError(message)
+    return called
 
 
 def _without_function(numbers: TableNumbers, clusters: Sequence[ClusterSetup]) -> tuple[str, ...]:

@@ -109,7 +109,8 @@ def kept_columns(run: Run, asked: Sequence[Policy] = ()) -> dict[str, str]:
     found = {}
     for tables in run.setups.first.values():
         for name, setup in tables.items():
-            wanted = [column for policy in asked if (column := policy.column_of(name)) is not None]
+            compiled = [policy for policy in asked if not policy.in_python]
+            wanted = [column for policy in compiled if (column := policy.column_of(name)) is not None]
             column = _kept(setup, wanted, any_column=not asked)
             if column is not None:
                 found[name] = column

@@ -83,6 +83,11 @@ class Policy:
         """Whether the moments of commits are compared."""
         return self.function is not None and self.function.spec in BY_COMMIT_TIME.values()
 
+    @property
+    def in_python(self) -> bool:
+        """Whether a rule in Python decides, which only the reference engine calls."""
+        return any(spec.own is not None for spec in self.specs)
+
     def column_of(self, table: str) -> str | None:
         """Return the column that it compares of a table."""
         function = self.function_of(table)
@@ -218,15 +223,9 @@ def _policy(text: str, functions: Sequence[FunctionSpec], clusters: Sequence[str
         meant, others = did_you_mean(name, (OVERWRITE, *BY_COMMIT_TIME)), ", ".join((OVERWRITE, *BY_COMMIT_TIME))
         message = f"{text}: {error}; besides functions there are {others} and LOWEST(column){meant}"
         raise ConfigurationError(message) from error
-    if function.spec.own is not None:
-        message = (
-            f"{text}: the kernels compare, and call no rule in Python; write it as a row [[conflict_function]] of the "
-            "run file, or resolve the binlogs once with each function"
-        )
-        raise ConfigurationError(message)
-    if function.spec.argument is Argument.COLUMN:
+    if _is_on_both(function.spec):
         if at:
-            message = f"{text}: both clusters have a function that compares a column; leave out @{cluster}"
+            message = f"{text}: both clusters have a function that is no function by epoch; leave out @{cluster}"
             raise ConfigurationError(message)
         return Policy(named(function), function)
     judging = cluster or primary
@@ -235,7 +234,12 @@ def _policy(text: str, functions: Sequence[FunctionSpec], clusters: Sequence[str
 
 def named(function: ConflictFunction, primary: str = "") -> str:
     """Return a function as users write it; a function by epoch with its primary, and without the default argument."""
-    return function.short if function.spec.argument is Argument.COLUMN else f"{function.short} @{primary}"
+    return function.short if _is_on_both(function.spec) else f"{function.short} @{primary}"
+
+
+def _is_on_both(spec: FunctionSpec) -> bool:
+    """Whether both clusters have a function: one that compares a column, or a rule of one's own."""
+    return spec.argument is Argument.COLUMN or spec.own is not None
 
 
 def parse_formats(text: str) -> tuple[int, ...]:

@@ -114,13 +114,14 @@ def test_models_refuse_other_rules(tmp_path: Path) -> None:
 
 
 def test_compare(recording: Path) -> None:
-    """Refuses rules that the kernels cannot call; a row by its name is compared."""
+    """A rule is compared beside functions of the server, asked for or configured."""
     with_rule = recording.with_name("compared.toml")
     with_rule.write_text(recording.read_text().replace("sum_of_deltas()", "NDB$EPOCH()"))
     code, output = invoke("compare", with_rule, "--functions", "last_writer")
-    assert (code, "the kernels compare, and call no rule in Python" in output) == (ExitCode.REFUSED, True)
-    code, output = invoke("compare", recording)
-    assert code == ExitCode.REFUSED
+    assert (code, "last_writer()" in output) == (ExitCode.DONE, True)
+    with_rule.write_text(recording.read_text() + '\n[[conflict_function]]\nrule = "sum_of_deltas"\n')
+    code, output = invoke("compare", with_rule, "--functions", "NDB$EPOCH()")
+    assert (code, "sum_of_deltas() *" in output) == (ExitCode.CONTRADICTED, True)  # written under another function
 
 
 def test_the_bundled_recordings(tmp_path: Path) -> None:
