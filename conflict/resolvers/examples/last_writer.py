@@ -12,8 +12,12 @@ from conflict.rules.seen import APPLY, FoundRow, IncomingChange, reject
 
 
 def is_later(row: FoundRow, change: IncomingChange) -> bool:
-    """Whether a change comes after the last write of its row; a write whose time is not known comes first."""
-    return (change.committed or 0, change.site or 0) > (row.committed or 0, row.site or 0)
+    """
+    Whether a change comes after the last write of its row; a write whose time is not known comes first.
+
+    Changes of one site come in their order, so of two in one epoch, which have one time, the second is later.
+    """
+    return (change.committed or 0, change.site or 0) >= (row.committed or 0, row.site or 0)
 
 
 @resolver(reads=["times", "sites"])

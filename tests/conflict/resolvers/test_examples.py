@@ -163,3 +163,12 @@ def test_a_typed_history() -> None:
         assert "The clusters hold the same rows; no change is lost." in said
         assert "end row 1: v=12" in said
         assert "v = 12" in said
+
+
+@pytest.mark.parametrize("name", ["last_writer", "first_writer", "certification", "pgactive", "spock"])
+def test_the_second_change_of_one_site_in_an_epoch_is_later(name: str) -> None:
+    """Both have the time of their epoch; they come in order, and both are applied."""
+    history = conflict.History(start=["insert 1 v=0"], A=["1: update 1 v=1", "1: update 1 v=2"], B=["apply 1"])
+    found = history.resolve(name)
+    assert found.rows("B") == [{"id": 1, "v": 2, "x": None}]
+    assert not found.lost
