@@ -18,6 +18,8 @@ _GOALS = {
     "difference": ("The clusters end different", "No schedule lets the clusters end different"),
     "lost": ("An update is lost", "No schedule loses an update"),
     "stop": ("An applier stops", "No schedule stops an applier"),
+    "returns": ("A deleted row comes back", "No schedule brings a deleted row back"),
+    "counters": ("Counters lie", "No schedule makes counters lie"),
 }
 _BOUNDS = {"columns": "data column", "epochs": "epoch with transactions on each cluster"}
 

@@ -77,7 +77,7 @@ def _names() -> Iterator[tuple[str, str]]:
 def test_the_paths_are_those_of_all_commands():
     """Only a few read no file that is an argument, or text in its place."""
     assert {command for command, option, *_ in PATHS if not option} == {
-        *COMMANDS.keys() - {"diverge", "requirements", "logging", "warm-up"}
+        *COMMANDS.keys() - {"diverge", "requirements", "logging", "warm-up", "zoo"}
     }
 
 

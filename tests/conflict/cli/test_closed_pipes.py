@@ -47,6 +47,7 @@ PRINTING = {
     "sweep": ["sweep", "sweep.toml", "--out", "swept", "--engine", "local", "--workers", "1"],
     "report": ["report", "diverged.json"],
     "diverge": ["diverge", "--transactions", "2"],
+    "zoo": ["zoo", "--function", "NDB$EPOCH()", "--formats", "7", "--transactions", "1", "--columns", "1"],
     "conformance": ["conformance", "recordings", "--engine", "reference"],
     "warm-up": ["warm-up"],
     "version": ["--version"],

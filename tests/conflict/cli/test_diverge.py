@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from conflict.cli.refusals import ExitCode
+from conflict.whatif.diverging.scope import Goal
 from tests.conflict.cli.commands import invoke
 
 
@@ -54,6 +55,15 @@ def test_none_in_the_scope(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
     searches = json.loads((tmp_path / "out.json").read_text())["searches"]
     assert [(each["found"], each["complete"]) for each in searches] == [(False, True), (False, True)]
+
+
+def test_all_is_looked_for_by_default(tmp_path: Path) -> None:
+    """Each goal is told, and stands in the document."""
+    code, output = invoke("diverge", "--transactions", "1", "--json", tmp_path / "out.json")
+    assert code == 0
+    assert output.count("none up to 1 transaction") == len(Goal)
+    searches = json.loads((tmp_path / "out.json").read_text())["searches"]
+    assert [each["goal"] for each in searches] == [goal.value for goal in Goal]
 
 
 def test_a_limit_is_a_warning() -> None:
