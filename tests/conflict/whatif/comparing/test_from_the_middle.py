@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import conflict
+from conflict.engine.columnar.bucket_round import with_own_causes
 from conflict.engine.kernels.lost_changes import TimedDecisions, lost_changes
 from conflict.judge.case import ConflictCase, find_recordings
 from conflict.whatif.comparing import compare_tasks
@@ -39,7 +40,8 @@ class Watch:
         """Take what was decided of a bucket under a pair."""
         self.found += [{} for _ in range(place + 1 - len(self.found))]
         decisions, rows = made.folded.decisions, made.bucket.rows
-        timed = TimedDecisions(made.applies.applier, made.folded.own_end, decisions)
+        judged = with_own_causes(made.folded, made.clusters, made.applies, made.bucket.key_table)
+        timed = TimedDecisions(made.applies.applier, made.folded.own_end, judged)
         lost = lost_changes(timed, [each.key for each in rows], written, len(made.bucket.key_table))
         lost = lost if known is None else known.lost
         applier = made.applies.applier[decisions.apply]
