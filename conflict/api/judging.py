@@ -46,6 +46,7 @@ def conformance(
     """
     from conflict.judge.case import find_recordings
     from conflict.judge.judge import judge_all
+    from conflict.judge.other_resolver import name_of_resolver
     from conflict.judge.report import Conformance
     from conflict.resolvers.user_policies import asked_function
 
@@ -58,5 +59,6 @@ def conformance(
         raise ConfigurationError(message)
     found, told = find_recordings(place), partial(progress, "judging cases")
     asked = None if resolver is None else asked_function(resolver)
+    name = None if asked is None else name_of_resolver(*asked)
     verdicts = judge_all(found, str(engine), told, use_steps=not without_steps, resolver=asked)
-    return Conformance(tuple(verdicts), None if asked is None else asked[0].partition("(")[0])
+    return Conformance(tuple(verdicts), name)

@@ -15,17 +15,19 @@ import attrs
 from conflict.engine.ledger.resolution import Outcome
 from conflict.engine.ledger.table_keys import TableKey
 from conflict.engine.reference.replay import resolve
-from conflict.errors import NotBuiltError
+from conflict.errors import ConfigurationError, NotBuiltError
 from conflict.history.model import History
 from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.scheduling.hints import hints_of_steps
 from conflict.history.timeline import DefinitionChange, EpochApply
 from conflict.judge.case import ConflictCase
+from conflict.resolvers.user_policies import SHIPPED
 from conflict.rules.decision import Decision, decision_text
 from conflict.rules.functions import Argument, ConflictFunction, FunctionSpec, parse_conflict_function
 from conflict.rules.replication_table import Role
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.reference_run import replay_in_memory
+from ndb_formats.errors import did_you_mean
 
 Place = tuple[object, ...]
 
@@ -173,9 +175,28 @@ def _function(text: str, column: str | None, functions: Sequence[FunctionSpec]) 
     return parse_conflict_function(f"{spec.name}({argument})", functions)
 
 
+def name_of_resolver(text: str, functions: Sequence[FunctionSpec]) -> str:
+    """
+    Return the name of a resolver, or of a function of the server.
+
+    Args:
+        text: It, with or without an argument.
+        functions: The known functions.
+
+    Raises:
+        ConfigurationError: It is none of them.
+    """
+    return _spec(text, functions).name
+
+
 def _spec(text: str, functions: Sequence[FunctionSpec]) -> FunctionSpec:
     name = text.partition("(")[0].strip()
-    return next(each for each in functions if each.name == name)
+    found = next((each for each in functions if each.name == name), None)
+    if found is None:
+        known = [*SHIPPED, *(each.name for each in functions)]
+        message = f"{name!r} is no resolver{did_you_mean(name, known)}; give module:name, or one of {', '.join(known)}"
+        raise ConfigurationError(message)
+    return found
 
 
 def _by_place(outcomes: Sequence[Outcome]) -> dict[Place, list[Outcome]]:

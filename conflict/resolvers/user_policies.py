@@ -163,7 +163,11 @@ def asked_function(given: Given, known: Sequence[FunctionSpec] = FUNCTIONS) -> t
     if name.strip() in {spec.name for spec in known} or not (":" in name or is_reference(name.strip())):
         return given, tuple(known)
     functions = load_functions([name.strip()], known)
-    return f"{functions[-1].name}{parenthesis or '('}{rest or ')'}", functions
+    spec = functions[-1]
+    if spec.own is not None and not spec.own.takes_column and rest.strip(" )"):
+        message = f"{given}: {spec.name} takes no column; give {name.strip()}()"
+        raise ConfigurationError(message)
+    return f"{spec.name}{parenthesis or '('}{rest or ')'}", functions
 
 
 def is_reference(name: str) -> bool:

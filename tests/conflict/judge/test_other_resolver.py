@@ -56,6 +56,14 @@ def test_a_value() -> None:
     assert nothing.verdicts[0].detail == "NDB$MAX takes a column, and the function of the case compares none"
 
 
+def test_one_that_is_not_there() -> None:
+    """It is refused before a case is judged, and what was meant is named."""
+    with pytest.raises(ConfigurationError, match=r"'last_writr' is no resolver \(did you mean last_writer\?\)"):
+        conflict.conformance(MAX, resolver="last_writr")
+    with pytest.raises(ConfigurationError, match=r"last_writer takes no column; give last_writer\(\)"):
+        conflict.conformance(MAX, resolver="last_writer(x)")
+
+
 def test_one_that_fails() -> None:
     """Its error is the verdict: the tables of the recording have no column nothing."""
     broken = conflict.resolver(name="broken")(lambda row, change: change.new["nothing"])
