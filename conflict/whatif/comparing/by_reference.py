@@ -15,7 +15,7 @@ import attrs
 from conflict.engine.inference.replay import ObservedApplier, observed_appliers
 from conflict.engine.ledger.layout import ResultOptions
 from conflict.engine.ledger.ledger import table_figures
-from conflict.engine.ledger.resolution import Outcome, Resolution
+from conflict.engine.ledger.resolution import Resolution
 from conflict.engine.ledger.resolution_ledger import ReferenceLedger
 from conflict.engine.reference.applier import Applier, effects_of
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
@@ -32,6 +32,8 @@ from ndb_formats.events.rows_event import ConflictFlag, Operation
 
 # A change of a user: its cluster, its epoch, and its number among the cluster's changes of that epoch.
 Made = tuple[str, int, int]
+# A transaction: its cluster, its epoch, and its group in it.
+OfTransaction = tuple[str, int, int]
 
 
 def why_not_by_reference(run: TaskInputs, trial: Trial) -> str | None:
@@ -68,13 +70,27 @@ def figures_by_reference(history: History, trial: Trial) -> Figures:
 
 @attrs.define
 class _CountingApplier(ObservedApplier):
-    """An applier that counts the rows that it logs; epochs that left no trace share their places with others."""
+    """
+    An applier that counts by epoch apply: two of them can be in one own epoch, and be of one epoch of the source.
+
+    Attributes:
+        logged: Rows that it logged.
+        rejections: Transactions with rejected changes, each time that they were applied, and how many these are.
+    """
 
     logged: int = 0
+    rejections: list[tuple[OfTransaction, int]] = attrs.field(factory=list)
 
     def commit(self, final: EpochPass, source: ReplayedCluster) -> None:
-        """Count them, and commit."""
+        """Count, and commit."""
         self.logged += len(effects_of(final))
+        groups = Counter(
+            each.entry.group
+            for each in final.decided
+            if each.entry.ordinal >= 0 and each.decision.verdict is Verdict.REJECTED
+        )
+        apply = final.apply
+        self.rejections += [((apply.source, apply.foreign_epoch, group), count) for group, count in groups.items()]
         super().commit(final, source)
 
 
@@ -83,7 +99,7 @@ def _figures(ledger: ReferenceLedger, appliers: Mapping[str, _CountingApplier]) 
     changes = dict(_changes(history))
     lost = _lost(resolution, changes)
     either = {name: own | over for name, (own, over) in lost.items()}
-    rejected, partly = _rejected_transactions(history, resolution.outcomes)
+    rejected, partly = _rejected_transactions(history, appliers.values())
     made = Counter(dict.fromkeys(appliers, 0)) + Counter(name for name, _, _ in changes)
     rows = _by_table(tables, (table for table, _ in {(each.table, each.key) for each in changes.values()}))
     results = resolution.clusters
@@ -130,7 +146,7 @@ def _lost(resolution: Resolution, changes: Mapping[Made, RowChange]) -> dict[str
     }
 
 
-def _rejected_transactions(history: History, outcomes: Iterable[Outcome]) -> tuple[int, int]:
+def _rejected_transactions(history: History, appliers: Iterable[_CountingApplier]) -> tuple[int, int]:
     """Return how many transactions had a change rejected, and how many of these had others that were not."""
     made = {
         (cluster.name, item.epoch, item.group): sum(map(_writes_something, item.changes))
@@ -138,12 +154,8 @@ def _rejected_transactions(history: History, outcomes: Iterable[Outcome]) -> tup
         for item in cluster.timeline
         if isinstance(item, Transaction)
     }
-    rejected = Counter(
-        (each.epoch, (each.source, each.source_epoch, each.group))
-        for each in outcomes
-        if each.ordinal >= 0 and each.verdict is Verdict.REJECTED
-    )
-    return len(rejected), sum(made[transaction] > count for (_, transaction), count in rejected.items())
+    rejected = [each for applier in appliers for each in applier.rejections]
+    return len(rejected), sum(made[transaction] > count for transaction, count in rejected)
 
 
 def _writes_something(change: RowChange) -> bool:

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import conflict
+from conflict.engine.columnar.beyond_kernels import compares_reflected
 from conflict.engine.ledger.layout import ResultOptions
 from conflict.history.grid.epoch_files import epochs_table, read_schedule
 from conflict.history.grid.folder import Folder
@@ -90,11 +91,14 @@ def in_kernels(history: History, run: Run, pairs: list[Pair]) -> tuple[SettledHi
     complete=st.booleans(),
 )
 @examples(4)
+# A replica that was set back applies an epoch twice in one own epoch.
+@example(seed=81992, steps=26, setting=0, roles=USUAL_ROLES, binlog_type=7, complete=True)
 def test_any_function_by_both(
     seed: int, steps: int, setting: int, roles: tuple[Role, Role], binlog_type: int, complete: bool
 ) -> None:
     """What the kernels count under the functions of a run, the reference engine counts."""
     run = configuration(setting, roles, binlog_type)
+    assume(not compares_reflected(run))  # the reference engine resolves these as a whole
     history = make_history(seed, steps, complete=complete, roles=roles)
     found = in_kernels(history, run, [AS_IT_IS])
     if found is not None and isinstance(found[1][0], Figures):
