@@ -49,7 +49,7 @@ from conflict.rules.table_setup import RefusalKind, set_up
 from conflict.spark.data_source import NdbBinlogDataSource, register
 from conflict.whatif.comparing.figures import COMPARISON
 from ndb_formats.binlog_reader import Event
-from ndb_formats.columnar.batches import METADATA
+from ndb_formats.columnar.block_reader import METADATA
 from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError, UnsupportedError
 from ndb_formats.events.header import EventHeader

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,11 +28,19 @@ from conflict.telling.html import telling_html
 from conflict.telling.shown_text import counted, one_line
 from conflict.telling.terminal import telling_text
 from conflict.telling.value import Table, Telling
-from ndb_formats.columnar.batches import METADATA, RowBatch
+from ndb_formats.columnar.batches import RowBatch
+from ndb_formats.columnar.block_reader import METADATA
 from ndb_formats.columnar.log_remarks import remarks_on_rows
 from ndb_formats.columnar.log_scan import scan_log
 from ndb_formats.columnar.records import RECORDS, records_of
-from ndb_formats.columnar.selected_changes import ChangeReading, ends_log, selected_changes
+from ndb_formats.columnar.selected_changes import (
+    Block,
+    ChangeReading,
+    Changes,
+    ends_log,
+    selected_changes,
+    selected_rows,
+)
 from ndb_formats.columnar.stretches import schema_at_start, table_names
 from ndb_formats.columnar.table_changes import in_order
 from ndb_formats.errors import CutFileError, FormatError
@@ -140,6 +149,7 @@ def _summary_of_batches(files: Sequence[Path], batches: Iterable[RowBatch]) -> B
 
 
 BATCH_ROWS = 1 << 15
+_Places = npt.NDArray[np.int64]
 # Without a table: the columns of `decode --wide`, but epochs and ids as the numbers that they are.
 _EXACT = ("epoch", "transaction_id")
 _ALL_TABLES = pa.schema([METADATA.field(field.name) if field.name in _EXACT else field for field in RECORDS])
@@ -186,7 +196,8 @@ class BinlogTable:
             ConfigurationError: No file has changes of the table.
         """
         with opened_inputs(self.files) as inputs:
-            found = _summary_of_batches(self.files, (batch for _, part in self._parts(inputs, ()) for batch in part))
+            parts = self._parts(inputs, (), selected_changes)
+            found = _summary_of_batches(self.files, (batch for _, part in parts for batch in part))
             if self.table is not None and not found.tables:
                 known_table(self.table, sorted(table_names(inputs.paths)), "the log", ConfigurationError)
             return found
@@ -233,9 +244,9 @@ class BinlogTable:
             schema = self._schema(inputs)
             for remark in remarks_on_rows(scan_log(inputs.paths, verify=False)):
                 warnings.warn(LogWarning(remark.sentence), stacklevel=2)
-            for file, batches in self._parts(inputs, self.columns):
-                if batches:
-                    yield in_order([self._records(batch, file, schema) for batch in batches], batches)
+            for records, places in self._ordered(inputs, schema):
+                if records:
+                    yield in_order(records, places)
 
     def to_arrow(self) -> pa.Table:
         """Return the changes as a table of Arrow; raises as iterating does."""
@@ -289,7 +300,22 @@ class BinlogTable:
     def _at_start(self, inputs: Inputs) -> Schema:
         return schema_at_start(inputs.paths, self.definitions) if self.at_end else self.definitions
 
-    def _parts(self, inputs: Inputs, columns: Collection[str] | None) -> Iterator[tuple[str, list[RowBatch]]]:
+    def _ordered(self, inputs: Inputs, schema: pa.Schema) -> Iterator[tuple[list[pa.RecordBatch], list[_Places]]]:
+        """Yield the records of each block, and the numbers of their rows in it."""
+        if self.table is None:
+            for file, batches in self._parts(inputs, None, selected_changes):
+                yield [_of_any_table(batch, file) for batch in batches], [batch.places for batch in batches]
+        else:
+            for file, parts in self._parts(inputs, self.columns, selected_rows):
+                records = [fitted_changes(rows, file, schema, moments=self.moments) for rows in parts]
+                yield records, [rows.places for rows in parts]
+
+    def _parts(
+        self,
+        inputs: Inputs,
+        columns: Collection[str] | None,
+        select: Callable[[Sequence[str], Selection, ChangeReading], Iterator[Block[Changes]]],
+    ) -> Iterator[tuple[str, list[Changes]]]:
         """Yield the selected changes block by block, with the name of their file."""
         moments = self.table is not None and self.moments
         try:
@@ -309,17 +335,16 @@ class BinlogTable:
             reading = ChangeReading(
                 definitions, moments=moments, columns=columns, verify=True, rows=self.rows, noted=noted, is_end=is_end
             )
-            for block in selected_changes(inputs.paths, self.selection, reading):
+            for block in select(inputs.paths, self.selection, reading):
                 yield inputs.file_of(block.file), list(block.batches)
         except FormatError as error:
             raise inputs.renamed(error) from error
 
-    def _records(self, batch: RowBatch, file: str, schema: pa.Schema) -> pa.RecordBatch:
-        if self.table is None:
-            records = records_of(batch, file)
-            arrays = [(batch.records if name in _EXACT else records).column(name) for name in schema.names]
-            return pa.RecordBatch.from_arrays(arrays, schema=schema)
-        return fitted_changes(batch, file, schema, moments=self.moments)
+
+def _of_any_table(batch: RowBatch, file: str) -> pa.RecordBatch:
+    records = records_of(batch, file)
+    arrays = [(batch.records if name in _EXACT else records).column(name) for name in _ALL_TABLES.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ALL_TABLES)
 
 
 _INTEGERS = [

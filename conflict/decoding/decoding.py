@@ -30,9 +30,10 @@ from ndb_formats.columnar.lines import image_objects, json_lines
 from ndb_formats.columnar.log_remarks import remarks_on_rows
 from ndb_formats.columnar.log_scan import LoggedEnd, ScannedChange, scan_log
 from ndb_formats.columnar.records import RECORDS, records_of
-from ndb_formats.columnar.selected_changes import Block, ChangeReading, ends_log, selected_changes
+from ndb_formats.columnar.selected_changes import Block, ChangeReading, ends_log, selected_changes, selected_rows
 from ndb_formats.columnar.stretches import ColumnNames, table_columns
 from ndb_formats.columnar.table_changes import IMAGES, in_order
+from ndb_formats.columnar.table_rows import TableRows
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.errors import CutFileError, did_you_mean
 from ndb_formats.events.table_map import TableMap
@@ -163,19 +164,30 @@ class Decoding:
 
     def json_lines(self) -> Iterator[bytes]:
         """Yield the selected changes as JSON lines; raises as `text`."""
-        for block in self.blocks(moments=False, rows=_TEXT_ROWS):
+        for block in self.blocks(rows=_TEXT_ROWS):
             yield json_lines(block)
 
-    def blocks(self, *, moments: bool, rows: int = 1 << 15) -> Iterator[Block]:
+    def blocks(self, *, rows: int = 1 << 15) -> Iterator[Block[RowBatch]]:
         """
-        Yield the selected changes, block by block; raises as `text`.
+        Yield the selected changes by table and kind, block by block; raises as `text`.
+
+        Args:
+            rows: Most rows of a block.
+        """
+        reading = self._reading(rows=rows)
+        for block in selected_changes(self.inputs.paths, self.selection, reading):
+            self.found |= bool(block.batches)
+            yield Block(self.inputs.file_of(block.file), block.batches)
+
+    def table_blocks(self, *, moments: bool) -> Iterator[Block[TableRows]]:
+        """
+        Yield the selected changes by table, block by block; raises as `text`.
 
         Args:
             moments: Whether dates and timestamps have types of their own.
-            rows: Most rows of a block.
         """
-        reading = self._reading(rows=rows, moments=moments)
-        for block in selected_changes(self.inputs.paths, self.selection, reading):
+        reading = self._reading(rows=1 << 15, moments=moments)
+        for block in selected_rows(self.inputs.paths, self.selection, reading):
             self.found |= bool(block.batches)
             yield Block(self.inputs.file_of(block.file), block.batches)
 
@@ -294,7 +306,7 @@ class Output:
             return
         with nullcontext(standard_output) if self.target is None else staged_file(self.target, force=self.force) as out:
             if self.form in _TABLES:
-                _write_wide(out, decoding.blocks(moments=False), _TABLES[self.form])
+                _write_wide(out, decoding.blocks(), _TABLES[self.form])
                 return
             for part in decoding.text() if self.form is DecodedFormat.TEXT else decoding.json_lines():
                 out.write(part)
@@ -308,12 +320,12 @@ class Output:
         }
         with staged_folder(self.target, contents, force=self.force) as folder:
             files = TableFiles(folder, _TABLES[self.form], moments=self.moments)
-            for block in decoding.blocks(moments=self.moments):
+            for block in decoding.table_blocks(moments=self.moments):
                 files.add(block)
             contents["tables"] = files.finish()
 
 
-def _write_wide(out: BinaryIO, blocks: Iterable[Block], form: TableFormat) -> None:
+def _write_wide(out: BinaryIO, blocks: Iterable[Block[RowBatch]], form: TableFormat) -> None:
     """Write the changes of all tables as one table, in the order of the files."""
     if form is TableFormat.PARQUET:
         writer = pq.ParquetWriter(out, RECORDS, compression="snappy")
@@ -324,7 +336,7 @@ def _write_wide(out: BinaryIO, blocks: Iterable[Block], form: TableFormat) -> No
         for block in blocks:
             records = [_wide(batch, block.file, form) for batch in block.batches]
             if records:
-                writer.write_batch(in_order(records, block.batches))
+                writer.write_batch(in_order(records, [batch.places for batch in block.batches]))
 
 
 def _wide(batch: RowBatch, file: str, form: TableFormat) -> pa.RecordBatch:

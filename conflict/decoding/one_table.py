@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import pyarrow as pa
 
 from conflict.errors import ConfigurationError
-from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.stretches import table_layouts, table_names
 from ndb_formats.columnar.table_changes import IMAGES, change_schema, table_changes
+from ndb_formats.columnar.table_rows import TableRows
 from ndb_formats.errors import did_you_mean
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Schema
@@ -138,21 +138,21 @@ def _chosen(schema: pa.Schema, columns: Collection[str] | None) -> pa.Schema:
     )
 
 
-def fitted_changes(batch: RowBatch, file: str, schema: pa.Schema, *, moments: bool = True) -> pa.RecordBatch:
+def fitted_changes(changes: TableRows, file: str, schema: pa.Schema, *, moments: bool = True) -> pa.RecordBatch:
     """
     Return changes of a table with the columns of a joined schema, or with some of them.
 
     Args:
-        batch: The changes; their images need only have the columns of `schema`.
+        changes: The changes; their images need only have the columns of `schema`.
         file: Path of the file that they are from.
         schema: Some fields of what `joined_schema` gives.
         moments: As for `change_schema`.
     """
     image = next((field.type for field in schema if field.name in IMAGES), None)
     wanted = {part.name for part in image or ()}
-    every = _chosen(change_schema(batch.layout, moments=moments), wanted)
+    every = _chosen(change_schema(changes.layout, moments=moments), wanted)
     unasked = {"gtid", "committed"}.difference(schema.names)
-    rows = table_changes(batch, file, pa.schema([field for field in every if field.name not in unasked]))
+    rows = table_changes(changes, file, pa.schema([field for field in every if field.name not in unasked]))
     return pa.RecordBatch.from_arrays([_fitted(rows, field) for field in schema], schema=schema)
 
 

@@ -24,10 +24,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from conflict.history.grid.path_names import table_folder
-from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.records import decimal_texts
 from ndb_formats.columnar.selected_changes import Block
 from ndb_formats.columnar.table_changes import IMAGES, change_schema, in_order, table_changes
+from ndb_formats.columnar.table_rows import TableRows
 
 _STARTS = "^[=+@\t\r'-]"
 _PLAIN_PLACES = 6
@@ -184,22 +184,24 @@ class TableFiles:
         self._waiting_bytes = 0
         self._open: dict[tuple[str, str], None] = {}
 
-    def add(self, block: Block) -> None:
+    def add(self, block: Block[TableRows]) -> None:
         """Add the changes of a block, those of each table in the order of the log."""
-        versions: dict[tuple[str, str, pa.Schema], list[RowBatch]] = {}
+        versions: dict[tuple[str, str, pa.Schema], list[TableRows]] = {}
         for batch in block.batches:
             schema = change_schema(batch.layout, moments=self._moments)
             versions.setdefault((batch.database, batch.table, schema), []).append(batch)
         for (database, name, schema), batches in versions.items():
             self._add((database, name), schema, batches, block.file)
 
-    def _add(self, name: tuple[str, str], schema: pa.Schema, batches: list[RowBatch], file: str) -> None:
+    def _add(self, name: tuple[str, str], schema: pa.Schema, batches: list[TableRows], file: str) -> None:
         """Add changes of one version of a table."""
         table = self._tables.setdefault(name, _Table(schema))
         if table.schema != schema:
             self._close(name)
             table.schema = schema
-        rows = in_order([table_changes(batch, file, table.schema) for batch in batches], batches)
+        rows = in_order(
+            [table_changes(batch, file, table.schema) for batch in batches], [batch.places for batch in batches]
+        )
         table.waiting.append(rows)
         table.waiting_bytes += rows.nbytes
         table.rows += len(rows)

@@ -34,6 +34,7 @@ from ndb_formats.columnar.log_scan import LogItem, scan_log
 from ndb_formats.columnar.records import record_batches, records_of
 from ndb_formats.columnar.selected_changes import negative_columns, remark_on_signs
 from ndb_formats.columnar.stretches import Stretch, Stretches
+from ndb_formats.columnar.table_rows import TableRows, read_table_rows
 from ndb_formats.errors import FormatError
 from ndb_formats.row_reader import read_rows
 from ndb_formats.schema.tables import Schema
@@ -213,24 +214,25 @@ class BinlogReader(DataSourceReader):
                     raise inputs.renamed(error) from error
                 _tell_left_out(options.left_out, partition, inputs.renamed(error))
 
-    def _batches(self, piece: Piece, path: str) -> Iterator[RowBatch]:
+    def _batches(self, piece: Piece, path: str) -> Iterator[RowBatch | TableRows]:
         """Yield the changes of a segment of the file at a path in the range of epochs."""
-        options = self.options
-        for batch in read_batches(
+        for batch in self._changes(piece, path):
+            yield batch.where(_in_epochs(batch.records.column("epoch"), self.options))
+
+    def _changes(self, piece: Piece, path: str) -> Iterator[RowBatch | TableRows]:
+        return read_batches(
             path,
             start=piece.start,
             stop=piece.stop,
-            schema=piece.schema or options.schema,
-            tables=options.tables,
+            schema=piece.schema or self.options.schema,
+            tables=self.options.tables,
             columns=self._decoded,
-            moments=options.table is not None and options.moments,
             batch_rows=_BATCH_ROWS,
             strict=False,
-        ):
-            epochs = batch.records.column("epoch")
-            yield batch.where(_in_epochs(epochs, options))
+        )
 
-    def _records(self, batch: RowBatch, file: str) -> pa.RecordBatch:
+    def _records(self, batch: RowBatch | TableRows, file: str) -> pa.RecordBatch:
+        assert isinstance(batch, RowBatch)
         return records_of(batch, file, self._names)
 
 
@@ -241,7 +243,21 @@ class TableReader(BinlogReader):
         super().__init__(options, schema.names, plan)
         self._schema = schema
 
-    def _records(self, batch: RowBatch, file: str) -> pa.RecordBatch:
+    def _changes(self, piece: Piece, path: str) -> Iterator[RowBatch | TableRows]:
+        assert self.options.tables is not None
+        return read_table_rows(
+            path,
+            piece.start,
+            piece.stop,
+            schema=piece.schema or self.options.schema,
+            tables=self.options.tables,
+            columns=self._decoded,
+            moments=self.options.moments,
+            batch_rows=_BATCH_ROWS,
+        )
+
+    def _records(self, batch: RowBatch | TableRows, file: str) -> pa.RecordBatch:
+        assert isinstance(batch, TableRows)
         return fitted_changes(batch, file, self._schema, moments=self.options.moments)
 
 
@@ -252,7 +268,7 @@ class EnvelopeReader(TableReader):
         super().__init__(options, facts_of(columns, names), plan)
         self._wanted = list(names)
 
-    def _records(self, batch: RowBatch, file: str) -> pa.RecordBatch:
+    def _records(self, batch: RowBatch | TableRows, file: str) -> pa.RecordBatch:
         return enveloped(super()._records(batch, file), batch.full_name, self._wanted)
 
 

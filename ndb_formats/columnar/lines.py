@@ -153,7 +153,7 @@ _SAME_BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
 _PLAIN_NUMBERS = ("row", "timestamp", "server_id", "epoch", "transaction_id")
 
 
-def json_lines(block: Block) -> bytes:
+def json_lines(block: Block[RowBatch]) -> bytes:
     """Return the changes of a block as JSON lines, in the order of the file."""
     places = np.sort(np.concatenate([batch.places for batch in block.batches] or [np.zeros(0, np.int64)]))
     pieces: list[Piece] = []

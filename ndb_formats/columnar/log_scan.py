@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import attrs
 import numpy as np
@@ -196,8 +197,8 @@ class _Events:
 
 
 def _items(events: _Events, *, verify: bool) -> Iterator[_Found]:
-    index, known = events.index, set[bytes]()
-    for number in definition_events(events.data, index.positions, index.types, index.sizes, events.trailer).tolist():
+    known = set[bytes]()
+    for number in _numbers(events).tolist():
         event = events.event(number, verify=verify)
         if event.type is EventType.TRANSACTION_PAYLOAD_EVENT:
             with locate(event):
@@ -205,6 +206,19 @@ def _items(events: _Events, *, verify: bool) -> Iterator[_Found]:
             yield from inside
         elif (found := _read(events, number, event)) is not None:
             yield found, event
+
+
+_known_numbers: WeakKeyDictionary[EventIndex, npt.NDArray[np.int64]] = WeakKeyDictionary()
+
+
+def _numbers(events: _Events) -> npt.NDArray[np.int64]:
+    """Return which events of a file can say something; one that is read is asked several times."""
+    index = events.index
+    found = _known_numbers.get(index)
+    if found is None:
+        found = definition_events(events.data, index.positions, index.types, index.sizes, events.trailer)
+        _known_numbers[index] = found
+    return found
 
 
 def _items_inside(events: _Events, known: set[bytes]) -> Iterator[_Found]:

@@ -8,6 +8,7 @@ that its rows need, and its NDB epoch, come before them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
 
 import attrs
 import numpy as np
@@ -16,12 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ndb_formats.binlog_reader import FIRST_POSITION, server_of
-from ndb_formats.columnar.batches import BlockReader, RowBatch
+from ndb_formats.columnar.batches import BatchReader, RowBatch
+from ndb_formats.columnar.block_reader import BlockReader
 from ndb_formats.columnar.event_chunks import EventChunk, read_chunks, with_server_bits
 from ndb_formats.columnar.event_index import EventIndex, index_parts, map_bytes
 from ndb_formats.columnar.records import value_texts
 from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.stretches import Stretches
+from ndb_formats.columnar.table_rows import TableReader, TableRows
 from ndb_formats.columnar.tables import TableRegister
 from ndb_formats.constants import APPLY_STATUS, TRANSACTION_STARTS, EventType
 from ndb_formats.errors import CorruptError, CutFileError, FormatError
@@ -69,18 +72,21 @@ class ChangeReading:
     is_end: Callable[[CutFileError], bool] = lambda error: False
 
 
+Changes = TypeVar("Changes", RowBatch, TableRows)
+
+
 @attrs.frozen(eq=False)
-class Block:
+class Block(Generic[Changes]):
     """
     Changes that follow each other in a file.
 
     Attributes:
         file: Path of the file.
-        batches: The changes, by table and kind; their `places` give the order.
+        batches: The changes, by table and kind or by table; their `places` give the order.
     """
 
     file: str
-    batches: Sequence[RowBatch]
+    batches: Sequence[Changes]
 
 
 def ends_log(error: CutFileError) -> bool:
@@ -88,9 +94,9 @@ def ends_log(error: CutFileError) -> bool:
     return (error.position or 0) > FIRST_POSITION
 
 
-def selected_changes(files: Sequence[str], selection: Selection, reading: ChangeReading) -> Iterator[Block]:
+def selected_changes(files: Sequence[str], selection: Selection, reading: ChangeReading) -> Iterator[Block[RowBatch]]:
     """
-    Yield the selected changes of files, in blocks in the order of the files.
+    Yield the selected changes of files by table and kind, in blocks in the order of the files.
 
     Args:
         files: Paths in the order in which the files were written.
@@ -100,16 +106,26 @@ def selected_changes(files: Sequence[str], selection: Selection, reading: Change
     Raises:
         FormatError: A file cannot be read further; all changes before have been yielded.
     """
+    return _selected(files, selection, reading, BatchReader)
 
-    def wanted(name: str) -> bool:
-        database, table = split_full_name(name)
-        chosen = name != APPLY_STATUS or APPLY_STATUS in selection.tables
-        return chosen and selection.has_name(database, table)
 
-    columns = None if reading.columns is None else {*reading.columns, *(name for name, _ in selection.key)}
+def selected_rows(files: Sequence[str], selection: Selection, reading: ChangeReading) -> Iterator[Block[TableRows]]:
+    """Yield the selected changes of files by table, each in the order of the files; see `selected_changes`."""
+    return _selected(files, selection, reading, TableReader)
+
+
+def _selected(
+    files: Sequence[str],
+    selection: Selection,
+    reading: ChangeReading,
+    reader: Callable[[RowWalk], BlockReader[Changes]],
+) -> Iterator[Block[Changes]]:
+    if reading.columns is not None:
+        columns = frozenset(reading.columns).union(name for name, _ in selection.key)
+        reading = attrs.evolve(reading, columns=columns)
     doubtful: dict[str, dict[str, None]] = {}
     try:
-        yield from _blocks(files, selection, attrs.evolve(reading, columns=columns), wanted, doubtful)
+        yield from _blocks(files, selection, reading, reader, doubtful)
     finally:
         for table, names in doubtful.items():
             if names:
@@ -120,15 +136,21 @@ def _blocks(
     files: Sequence[str],
     selection: Selection,
     reading: ChangeReading,
-    wanted: Callable[[str], bool],
+    reader: Callable[[RowWalk], BlockReader[Changes]],
     doubtful: dict[str, dict[str, None]],
-) -> Iterator[Block]:
+) -> Iterator[Block[Changes]]:
     """Yield the blocks; `doubtful` takes, by table, the columns whose negative values may be large ones."""
+
+    def wanted(name: str) -> bool:
+        database, table = split_full_name(name)
+        chosen = name != APPLY_STATUS or APPLY_STATUS in selection.tables
+        return chosen and selection.has_name(database, table)
+
     for part in selected_parts(files, selection, reading):
         register = TableRegister(part.schema, wanted, reading.columns, text=True, moments=reading.moments)
         walk = RowWalk(register, reading.rows)
         for chunk in part.chunks(selection, reading):
-            for batches in BlockReader(walk).blocks(chunk):
+            for batches in reader(walk).blocks(chunk):
                 kept = [batch.where(_kept_rows(batch, selection, part.first)) for batch in batches]
                 for batch in kept:
                     if not batch.signs_known:
@@ -243,7 +265,7 @@ def _first_events(chunk: EventChunk, count: int) -> EventChunk:
     )
 
 
-def _kept_rows(batch: RowBatch, selection: Selection, start: int) -> _Bools:
+def _kept_rows(batch: RowBatch | TableRows, selection: Selection, start: int) -> _Bools:
     """Return which rows are selected, as far as tables and stops do not say so already. Shape (rows,)."""
     rows = batch.records
     kept = np.ones(len(batch), np.bool_)
@@ -277,7 +299,7 @@ def remark_on_signs(table: str, columns: Sequence[str]) -> str:
     return f"table {table}: {_columns_text(columns)}: {_SIGNS}"
 
 
-def negative_columns(batch: RowBatch, known: Collection[str] = ()) -> Iterator[str]:
+def negative_columns(batch: RowBatch | TableRows, known: Collection[str] = ()) -> Iterator[str]:
     """Yield the columns of integers with a negative value, but for those that are `known` to have some."""
     for image in ("before", "after"):
         for field in batch.records.schema.field(image).type if image in batch.records.schema.names else ():
@@ -293,7 +315,7 @@ def _columns_text(names: Sequence[str]) -> str:
     return f"{'column' if len(names) == 1 else 'columns'} {', '.join(names[:_MOST_NAMED])}{more}"
 
 
-def _has_key(batch: RowBatch, key: Sequence[tuple[str, str]]) -> _Bools:
+def _has_key(batch: RowBatch | TableRows, key: Sequence[tuple[str, str]]) -> _Bools:
     """Return which rows have an image that gives each of these columns its value."""
     kept = np.ones(len(batch), np.bool_)
     for column, value in key:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 import numpy as np
+import pyarrow as pa
 
 from ndb_formats.binlog_reader import FIRST_POSITION, server_of
 from ndb_formats.columnar.event_chunks import EventChunk, plain_chunk, read_chunks
@@ -247,8 +248,12 @@ def _different_maps(part: Stretch) -> Iterator[TableMap]:
 def _maps_of_chunk(chunk: EventChunk) -> Iterator[TableMap]:
     events = np.flatnonzero(chunk.types == EventType.TABLE_MAP_EVENT)
     events = events[chunk.ends[events] - chunk.starts[events] >= _TABLE_ID]
-    heads = chunk.data[chunk.starts[events][:, None] + np.arange(_TABLE_ID)].astype(np.int64)
-    ids = (heads << 8 * np.arange(_TABLE_ID)).sum(axis=1)
-    _, first = np.unique(np.stack([ids, chunk.ends[events] - chunk.starts[events]]), axis=1, return_index=True)
-    for event in events[np.sort(first)].tolist():
+    kinds = np.empty((len(events), _TABLE_ID + 8), np.uint8)
+    kinds[:, :_TABLE_ID] = chunk.data[chunk.starts[events][:, None] + np.arange(_TABLE_ID)]
+    kinds[:, _TABLE_ID:] = (chunk.ends[events] - chunk.starts[events]).view(np.uint8).reshape(-1, 8)
+    buffers = [None, pa.py_buffer(kinds)]
+    numbers = pa.FixedSizeBinaryArray.from_buffers(pa.binary(kinds.shape[1]), len(events), buffers).dictionary_encode()
+    # Kinds are numbered in the order in which they come.
+    is_new = np.diff(np.maximum.accumulate(numbers.indices.to_numpy()), prepend=-1) > 0
+    for event in events[is_new].tolist():
         yield decode_table_map(chunk.body(event), chunk.server)

@@ -11,18 +11,20 @@ backticks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ndb_formats.columnar.batches import RowBatch
+from ndb_formats.columnar.block_reader import OPERATIONS
 from ndb_formats.columnar.commits import MICROSECONDS
+from ndb_formats.columnar.table_rows import RowKind, TableRows
 from ndb_formats.columnar.tables import reader_of
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowLayout
-from ndb_formats.events.rows_event import ConflictFlag, Operation
+from ndb_formats.events.rows_event import ConflictFlag
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 CHANGE_FACTS = pa.schema(
@@ -42,7 +44,6 @@ CHANGE_FACTS = pa.schema(
     ]
 )
 IMAGES = ("before", "after")
-_OPERATIONS = pa.array(["", *(operation.name for operation in Operation)], pa.string())
 
 
 def change_schema(layout: RowLayout, *, moments: bool = True) -> pa.Schema:
@@ -69,16 +70,16 @@ def change_schema(layout: RowLayout, *, moments: bool = True) -> pa.Schema:
     return pa.schema(fields)
 
 
-def table_changes(batch: RowBatch, file: str, schema: pa.Schema) -> pa.RecordBatch:
+def table_changes(changes: TableRows, file: str, schema: pa.Schema) -> pa.RecordBatch:
     """
     Return changes of a table.
 
     Args:
-        batch: The changes, with all columns of their images.
+        changes: The changes, with all columns of their images.
         file: Path of the file that they are from.
         schema: What `change_schema` gives for the table, with or without ``gtid`` and ``committed``.
     """
-    rows, found = batch.records, len(batch)
+    rows, found = changes.records, len(changes)
     columns = {
         "file": _constant(file, found),
         "position": rows.column("position").view(pa.int64()),
@@ -89,33 +90,33 @@ def table_changes(batch: RowBatch, file: str, schema: pa.Schema) -> pa.RecordBat
         "epoch": rows.column("epoch"),
         "transaction_id": rows.column("transaction_id"),
         "flags": _flag_names(rows.column("flags")),
-        "operation": pa.DictionaryArray.from_arrays(rows.column("operation").indices.cast(pa.int32()), _OPERATIONS),
+        "operation": pa.DictionaryArray.from_arrays(rows.column("operation").indices.cast(pa.int32()), OPERATIONS),
+        "before_columns": _names(changes, lambda kind: kind.before),
+        "after_columns": _names(changes, lambda kind: kind.after),
     }
     if "gtid" in schema.names:
-        columns["gtid"] = batch.gtids.dictionary_encode()
+        columns["gtid"] = changes.commits.gtids(changes.events).dictionary_encode()
     if "committed" in schema.names:
-        columns["committed"] = batch.committed
-    for image, present in zip(IMAGES, (batch.before, batch.after), strict=True):
-        kind = schema.field(image).type
-        columns[image] = pa.nulls(found, kind) if present is None else _whole_image(rows.column(image), kind)
-        columns[f"{image}_columns"] = _repeated_names(present, found)
+        columns["committed"] = changes.commits.times(changes.events)
+    for image in IMAGES:
+        columns[image] = _whole_image(rows.column(image), schema.field(image).type)
     if "after_diffs" in schema.names:
-        columns["after_diffs"] = _repeated_names(batch.diffs, found)
+        columns["after_diffs"] = _names(changes, lambda kind: kind.diffs)
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
-def in_order(rows: Sequence[pa.RecordBatch], batches: Sequence[RowBatch]) -> pa.RecordBatch:
+def in_order(rows: Sequence[pa.RecordBatch], places: Sequence[npt.NDArray[np.int64]]) -> pa.RecordBatch:
     """
     Return rows of a block as one batch, in the order of the log.
 
     Args:
         rows: Batches of the same schema, one or more.
-        batches: The changes that each was made from.
+        places: Numbers of the rows of each in the block.
     """
     if len(rows) == 1:
         return rows[0]
-    places = pa.array(np.concatenate([batch.places for batch in batches]))
-    (found,) = pa.Table.from_batches(rows).combine_chunks().take(pc.sort_indices(places)).to_batches()
+    order = pc.sort_indices(pa.array(np.concatenate(places)))
+    (found,) = pa.Table.from_batches(rows).combine_chunks().take(order).to_batches()
     return found
 
 
@@ -129,7 +130,7 @@ def _seconds(timestamps: pa.UInt32Array) -> pa.Array:
 
 
 def _whole_image(image: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
-    """Return an image with a null field for every column that it does not carry."""
+    """Return an image with a null field for every column that no row of it carries."""
     carried = {field.name: number for number, field in enumerate(image.type)}
     arrays = [
         image.field(carried[field.name]) if field.name in carried else pa.nulls(len(image), field.type)
@@ -137,12 +138,18 @@ def _whole_image(image: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
     ]
     if not arrays:
         return image
-    return pa.Array.from_buffers(kind, len(image), [None], 0, children=arrays)
+    return pa.Array.from_buffers(kind, len(image), image.buffers()[:1], image.null_count, children=arrays)
 
 
-def _repeated_names(names: Sequence[str] | None, count: int) -> pa.DictionaryArray:
-    """Return the same names in every row; null if there is no image to have columns."""
-    return pa.nulls(count, _TEXT) if names is None else _constant(joined_names(names), count)
+def _names(changes: TableRows, of: Callable[[RowKind], Sequence[str] | None]) -> pa.DictionaryArray:
+    """Return the names of columns that each kind has, in every row of it; null if it has no image to have columns."""
+    every = [of(kind) for kind in changes.kinds]
+    texts = pa.array(["" if names is None else joined_names(names) for names in every], pa.string())
+    lacking = np.array([names is None for names in every])
+    numbers = changes.kind_of.astype(np.int32)
+    return pa.DictionaryArray.from_arrays(
+        pa.array(numbers, mask=lacking.take(numbers) if lacking.any() else None), texts
+    )
 
 
 def joined_names(names: Sequence[str]) -> str:

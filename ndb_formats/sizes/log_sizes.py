@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ndb_formats.binlog_reader import FIRST_POSITION
-from ndb_formats.columnar.batches import error_at
+from ndb_formats.columnar.block_reader import reason
 from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.sizes import SizedShape, SizeState, SizeStop, account_events, join_events, size_rows
@@ -204,7 +204,7 @@ class _FileSizer:
             self._size(chunk, count, joins, heads)
             empty[self._walk.rows.events[:count]] = False
             if fault is not None:
-                raise error_at(self._walk, chunk, fault)
+                raise reason(self._walk, chunk, fault)
         self._account(chunk)
         self._add_empty(chunk, np.flatnonzero(empty & (self._walk.facts.batches >= 0)))
         self._last = None

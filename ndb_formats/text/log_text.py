@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ndb_formats.binlog_reader import Event, locate
-from ndb_formats.columnar.batches import error_at
+from ndb_formats.columnar.block_reader import reason
 from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.selected_changes import ChangeReading, selected_parts
@@ -295,7 +295,7 @@ class _Printer:
             if fault is not None:
                 text, error = ([], None) if was_open else self.events.texts(chunk, [fault], {fault})
                 yield b"".join(text)
-                raise error or error_at(self.walk, chunk, fault)
+                raise error or reason(self.walk, chunk, fault)
             done = events.stop
 
     def _block_text(self, chunk: EventChunk, events: range, count: int) -> Iterator[bytes]:

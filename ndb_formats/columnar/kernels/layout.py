@@ -9,6 +9,8 @@ import numpy as np
 from ndb_formats.columnar.kernel import kernel
 
 NULL_CELL = 0xFFFFFFFF
+# Cells between two columns, which would otherwise fall into the same places of the processor's cache.
+_APART = 16
 # What is read of a table: its rows, or the epoch that they name, or both.
 MODE_ROWS, MODE_EPOCH = 1, 2
 
@@ -95,9 +97,34 @@ def by_kind(row_batch, count, batches):
 @kernel
 def cells_of(cells, row_cell, rows, width):
     """Return the cells of rows column by column. Shape (width, rows), uint32."""
-    result = np.empty((width, len(rows)), np.uint32)
+    result = np.empty((width, len(rows) + _APART), np.uint32)[:, : len(rows)]
     for position in range(len(rows)):
         first = row_cell[rows[position]]
         for column in range(width):
             result[column, position] = cells[first + column]
+    return result
+
+
+@kernel
+def cells_of_kinds(cells, row_cell, rows, kinds, places):
+    """
+    Return the cells of rows of several kinds column by column; `NULL_CELL` where a kind lacks a column.
+
+    Args:
+        cells: The cells of all rows. uint32.
+        row_cell: The first cell of each row of the block. int64.
+        rows: Numbers of the rows in the block. Shape (rows,), int64.
+        kinds: The kind of each of them. Shape (rows,), int64.
+        places: For each kind, the place of each column among the cells of a row, -1 without it. Shape (kinds, columns).
+
+    Returns:
+        Shape (columns, rows), uint32.
+    """
+    width = places.shape[1]
+    result = np.empty((width, len(rows) + _APART), np.uint32)[:, : len(rows)]
+    for position in range(len(rows)):
+        first, kind = row_cell[rows[position]], kinds[position]
+        for column in range(width):
+            place = places[kind, column]
+            result[column, position] = cells[first + place] if place >= 0 else NULL_CELL
     return result

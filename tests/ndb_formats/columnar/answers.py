@@ -11,7 +11,8 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from ndb_formats.columnar.batches import METADATA, read_batches
+from ndb_formats.columnar.batches import read_batches
+from ndb_formats.columnar.block_reader import METADATA
 from ndb_formats.columnar.column_arrays import arrow_value
 from ndb_formats.columnar.tables import reader_of
 from ndb_formats.errors import CorruptError, FormatError, UnsupportedError

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.engine.ledger.arrow_rows import row_schema
-from ndb_formats.columnar.batches import METADATA, RowBatch, read_batches
+from ndb_formats.columnar.batches import RowBatch, read_batches
+from ndb_formats.columnar.block_reader import METADATA
 from ndb_formats.constants import APPLY_STATUS, ColumnCode, EventType
 from ndb_formats.errors import CorruptError, FormatError, SchemaError, TruncatedError
 from ndb_formats.events.query_event import QueryEvent, encode_query

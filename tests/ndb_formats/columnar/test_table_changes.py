@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 
 from conflict.judge.result_differences import plain_value, recorded_value
+from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.columnar.batches import read_batches
 from ndb_formats.columnar.table_changes import CHANGE_FACTS, change_schema, joined_names, table_changes
+from ndb_formats.columnar.table_rows import read_table_rows
 from ndb_formats.errors import UnsupportedError
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
@@ -21,9 +23,10 @@ from tests.ndb_formats.recordings import COMPOSITE, TYPES
 def changes(path: Path, schema: Schema, *, moments: bool = True) -> dict[str, pa.Table]:
     """Return the changes of every table."""
     found: dict[str, list[pa.RecordBatch]] = {}
-    for batch in read_batches(path, schema=schema, moments=moments):
-        kind = change_schema(batch.layout, moments=moments)
-        found.setdefault(batch.full_name, []).append(table_changes(batch, str(path), kind))
+    names = [table.full_name for table in schema.tables]
+    for rows in read_table_rows(path, FIRST_POSITION, None, schema=schema, tables=names, moments=moments):
+        kind = change_schema(rows.layout, moments=moments)
+        found.setdefault(rows.full_name, []).append(table_changes(rows, str(path), kind))
     return {name: pa.Table.from_batches(batches) for name, batches in found.items()}
 
 
