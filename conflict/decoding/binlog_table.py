@@ -14,7 +14,6 @@ from typing import Any
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -149,7 +148,6 @@ def _summary_of_batches(files: Sequence[Path], batches: Iterable[RowBatch]) -> B
 
 
 BATCH_ROWS = 1 << 15
-_Places = npt.NDArray[np.int64]
 # Without a table: the columns of `decode --wide`, but epochs and ids as the numbers that they are.
 _EXACT = ("epoch", "transaction_id")
 _ALL_TABLES = pa.schema([METADATA.field(field.name) if field.name in _EXACT else field for field in RECORDS])
@@ -244,9 +242,7 @@ class BinlogTable:
             schema = self._schema(inputs)
             for remark in remarks_on_rows(scan_log(inputs.paths, verify=False)):
                 warnings.warn(LogWarning(remark.sentence), stacklevel=2)
-            for records, places in self._ordered(inputs, schema):
-                if records:
-                    yield in_order(records, places)
+            yield from self._records(inputs, schema)
 
     def to_arrow(self) -> pa.Table:
         """Return the changes as a table of Arrow; raises as iterating does."""
@@ -300,15 +296,16 @@ class BinlogTable:
     def _at_start(self, inputs: Inputs) -> Schema:
         return schema_at_start(inputs.paths, self.definitions) if self.at_end else self.definitions
 
-    def _ordered(self, inputs: Inputs, schema: pa.Schema) -> Iterator[tuple[list[pa.RecordBatch], list[_Places]]]:
-        """Yield the records of each block, and the numbers of their rows in it."""
+    def _records(self, inputs: Inputs, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         if self.table is None:
             for file, batches in self._parts(inputs, None, selected_changes):
-                yield [_of_any_table(batch, file) for batch in batches], [batch.places for batch in batches]
+                if batches:
+                    yield records_of(batches, file, schema)
         else:
             for file, parts in self._parts(inputs, self.columns, selected_rows):
                 records = [fitted_changes(rows, file, schema, moments=self.moments) for rows in parts]
-                yield records, [rows.places for rows in parts]
+                if records:
+                    yield in_order(records, [rows.places for rows in parts])
 
     def _parts(
         self,
@@ -339,12 +336,6 @@ class BinlogTable:
                 yield inputs.file_of(block.file), list(block.batches)
         except FormatError as error:
             raise inputs.renamed(error) from error
-
-
-def _of_any_table(batch: RowBatch, file: str) -> pa.RecordBatch:
-    records = records_of(batch, file)
-    arrays = [(batch.records if name in _EXACT else records).column(name) for name in _ALL_TABLES.names]
-    return pa.RecordBatch.from_arrays(arrays, schema=_ALL_TABLES)
 
 
 _INTEGERS = [

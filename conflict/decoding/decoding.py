@@ -334,15 +334,17 @@ def _write_wide(out: BinaryIO, blocks: Iterable[Block[RowBatch]], form: TableFor
         writer = pyarrow.csv.CSVWriter(out, _WIDE_CSV, write_options=options)
     with writer:
         for block in blocks:
-            records = [_wide(batch, block.file, form) for batch in block.batches]
-            if records:
+            if not block.batches:
+                continue
+            if form is TableFormat.PARQUET:
+                writer.write_batch(records_of(block.batches, block.file))
+            else:
+                records = [_wide(batch, block.file) for batch in block.batches]
                 writer.write_batch(in_order(records, [batch.places for batch in block.batches]))
 
 
-def _wide(batch: RowBatch, file: str, form: TableFormat) -> pa.RecordBatch:
-    records = records_of(batch, file)
-    if form is TableFormat.PARQUET:
-        return records
+def _wide(batch: RowBatch, file: str) -> pa.RecordBatch:
+    records = records_of([batch], file)
     images = {image: image_objects(batch, image) for image in IMAGES}
     flags = pc.binary_join(records.column("flags"), ",")
     columns = [{**images, "flags": flags}.get(name, records.column(name)) for name in RECORDS.names]

@@ -24,10 +24,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from conflict.history.grid.path_names import table_folder
-from ndb_formats.columnar.records import decimal_texts
 from ndb_formats.columnar.selected_changes import Block
 from ndb_formats.columnar.table_changes import IMAGES, change_schema, in_order, table_changes
 from ndb_formats.columnar.table_rows import TableRows
+from ndb_formats.columnar.value_texts import decimal_texts
 
 _STARTS = "^[=+@\t\r'-]"
 _PLAIN_PLACES = 6

@@ -16,7 +16,7 @@ from conflict.engine.ledger.layout import OUTCOMES, ROW_KEY
 from conflict.history.grid.schemas import PLACE
 from conflict.history.timeline import Origin
 from conflict.rules.decision import Verdict
-from ndb_formats.columnar.records import value_text
+from ndb_formats.columnar.value_texts import value_text
 from ndb_formats.types.values import Value
 
 _LONGEST = 40  # characters of a value

@@ -31,7 +31,7 @@ from conflict.spark.envelope import enveloped, facts_of
 from ndb_formats.columnar.batches import RowBatch, read_batches
 from ndb_formats.columnar.log_remarks import remarks_on_rows
 from ndb_formats.columnar.log_scan import LogItem, scan_log
-from ndb_formats.columnar.records import record_batches, records_of
+from ndb_formats.columnar.records import RECORDS, record_batches, records_of
 from ndb_formats.columnar.selected_changes import negative_columns, remark_on_signs
 from ndb_formats.columnar.stretches import Stretch, Stretches
 from ndb_formats.columnar.table_rows import TableRows, read_table_rows
@@ -233,7 +233,7 @@ class BinlogReader(DataSourceReader):
 
     def _records(self, batch: RowBatch | TableRows, file: str) -> pa.RecordBatch:
         assert isinstance(batch, RowBatch)
-        return records_of(batch, file, self._names)
+        return records_of([batch], file, pa.schema([RECORDS.field(name) for name in self._names]))
 
 
 class TableReader(BinlogReader):

@@ -19,8 +19,8 @@ from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.kernel import read_only
 from ndb_formats.columnar.kernels.keys import UPPER, hex_text
 from ndb_formats.columnar.kernels.texts import add_sizes, escape, needs_escape, put_pieces
-from ndb_formats.columnar.records import value_texts
 from ndb_formats.columnar.selected_changes import Block
+from ndb_formats.columnar.value_texts import value_texts
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.rows_event import ConflictFlag
 

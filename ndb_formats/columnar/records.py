@@ -1,30 +1,29 @@
 """
 Row changes as records: the columns of the `ndb_binlog` data source, of Parquet and CSV output.
 
-Records come from single rows (`record_batches`), or from batches (`records_of`). There values become the text that
-`value_text` gives: integers and strings by Arrow, all others once per distinct value.
+Records come from single rows (`record_batches`), or from batches (`records_of`); values become text there as
+`value_text` gives it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal
 from itertools import islice
 
+import attrs
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.commits import MICROSECONDS
-from ndb_formats.constants import ColumnCode
+from ndb_formats.columnar.lines import texts_of
+from ndb_formats.columnar.map_entries import Entries
+from ndb_formats.columnar.value_texts import value_text, value_texts
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import ConflictFlag
 from ndb_formats.row_reader import LoggedRow
-from ndb_formats.types.decimals import decimal_text
-from ndb_formats.types.json_binary import JsonDocument
-from ndb_formats.types.json_diff import JsonChange
-from ndb_formats.types.values import Geometry, Value, Vector
 
 _BATCH_ROWS = 10_000
 _UNSIGNED_64 = pa.decimal128(20)  # unsigned 64-bit numbers do not fit Spark's long
@@ -56,19 +55,6 @@ def _flags_of(row: LoggedRow) -> list[str]:
     """Return the names of a row change's conflict flags."""
     flags = row.extra.flags if row.extra and row.extra.flags else ConflictFlag(0)
     return [flag.name or "" for flag in flags]
-
-
-def value_text(value: Value) -> str | None:
-    """Return a value as text; NULL is None, bytes are hexadecimal."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, JsonDocument | JsonChange | Vector):
-        return value.text
-    if isinstance(value, Geometry):
-        return "0x" + value.data.hex().upper()
-    if isinstance(value, Decimal):
-        return decimal_text(value)
-    return "0x" + value.hex().upper() if isinstance(value, bytes) else str(value)
 
 
 def _image(image: RowImage | None) -> list[tuple[str, str | None]] | None:
@@ -105,28 +91,88 @@ def record_batches(rows: Iterable[LoggedRow]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch(arrays, schema=RECORDS)
 
 
-_PLAIN_PLACES = 6  # to so many digits after the point, Arrow's own text has no exponent
-_SAME_BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
+def records_of(batches: Sequence[RowBatch], file: str, schema: pa.Schema = RECORDS) -> pa.RecordBatch:
+    """
+    Return row changes of a block in the order of the file.
+
+    Args:
+        batches: The changes of the block, or some of them, one batch or more; without images, they need have none.
+        file: Path of the file that they are from.
+        schema: `RECORDS`, or some of its columns; epochs and ids of transactions can be unsigned integers.
+    """
+    places = np.concatenate([batch.places for batch in batches])
+    order = None if len(batches) == 1 else np.argsort(places, kind="stable")
+    block = _RecordBlock(batches, file, order, _lines_of(batches, order))
+    return pa.record_batch([block.column(field.name, field.type) for field in schema], schema=schema)
 
 
-def records_of(batch: RowBatch, file: str, names: Sequence[str] = RECORDS.names) -> pa.RecordBatch:
-    """Return row changes of a file as `RECORDS`, or some of its columns; without images, the batch need have none."""
-    schema = pa.schema([RECORDS.field(name) for name in names])
-    return pa.record_batch([_column(batch, file, name) for name in names], schema=schema)
+def _lines_of(batches: Sequence[RowBatch], order: npt.NDArray[np.int64] | None) -> list[npt.NDArray[np.int64]]:
+    """Return the line of each row of each batch among all of them."""
+    if order is None:
+        return [np.arange(len(batches[0]))]
+    lines = np.empty(len(order), np.int64)
+    lines[order] = np.arange(len(order))
+    return np.split(lines, np.cumsum([len(batch) for batch in batches])[:-1])
 
 
-def _column(batch: RowBatch, file: str, name: str) -> pa.Array:
-    texts = {"file": file, "database": batch.database, "table": batch.table}
-    if name in texts:
-        return _repeated(texts[name], len(batch))
-    if name in ("before", "after"):
-        return _images(batch, name)
-    if name in ("gtid", "committed"):
-        return batch.gtids if name == "gtid" else batch.committed
-    column, kind = batch.records.column(name), RECORDS.field(name).type
-    if name == "timestamp":
-        return pc.multiply(column.cast(pa.int64()), 1_000_000).cast(kind)
-    return _flags(column) if name == "flags" else column.cast(kind)
+@attrs.frozen(eq=False)
+class _RecordBlock:
+    """
+    Changes that become records.
+
+    Attributes:
+        batches: The changes.
+        file: Path of the file that they are from.
+        order: Number of each row among those of all batches, in the order of the file; None if they are in order.
+        lines: The line of each row of each batch in that order.
+    """
+
+    batches: Sequence[RowBatch]
+    file: str
+    order: npt.NDArray[np.int64] | None
+    lines: Sequence[npt.NDArray[np.int64]]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.batches))
+
+    def column(self, name: str, kind: pa.DataType) -> pa.Array:
+        """Return a column."""
+        if name in ("before", "after"):
+            return self._images(name)
+        if name == "file":
+            return _repeated(self.file, len(self))
+        if name in ("database", "table"):
+            return self._sorted([_repeated(getattr(batch, name), len(batch)) for batch in self.batches])
+        if name in ("gtid", "committed"):
+            return self._sorted([batch.gtids if name == "gtid" else batch.committed for batch in self.batches])
+        column = self._sorted([batch.records.column(name) for batch in self.batches])
+        if name == "timestamp":
+            return pc.multiply(column.cast(pa.int64()), 1_000_000).cast(kind)
+        return _flags(column) if name == "flags" else column.cast(kind)
+
+    def _sorted(self, arrays: Sequence[pa.Array]) -> pa.Array:
+        if self.order is None:
+            return arrays[0]
+        return pa.concat_arrays(arrays).take(pa.array(self.order))
+
+    def _images(self, name: str) -> pa.Array:
+        """Return images as maps from column name to text."""
+        images = [batch.before if name == "before" else batch.after for batch in self.batches]
+        widths, there = np.zeros(len(self), np.int64), np.zeros(len(self), np.bool_)
+        for lines, columns in zip(self.lines, images, strict=True):
+            if columns is not None:
+                widths[lines], there[lines] = len(columns), True
+        bounds = np.concatenate([[0], np.cumsum(widths)])
+        entries = Entries(bounds)
+        for batch, lines, columns in zip(self.batches, self.lines, images, strict=True):
+            if columns:
+                values = batch.records.column(name).flatten()
+                texts = [texts_of(value_texts(each, batch.types[of])) for each, of in zip(values, columns, strict=True)]
+                entries.add(lines, columns, texts)
+        validity = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+        parts = [validity, pa.py_buffer(bounds.astype(np.int32))]
+        missing = len(there) - int(np.count_nonzero(there))
+        return pa.Array.from_buffers(_IMAGE, len(self), parts, missing, children=[entries.array()])
 
 
 def _repeated(text: str, count: int) -> pa.Array:
@@ -140,49 +186,3 @@ def _flags(flags: pa.Array) -> pa.ListArray:
     encoded = flags.fill_null(0).dictionary_encode()
     names = [[flag.name or "" for flag in ConflictFlag(number)] for number in encoded.dictionary.to_pylist()]
     return pa.array(names, RECORDS.field("flags").type).take(encoded.indices)
-
-
-def _images(batch: RowBatch, name: str) -> pa.Array:
-    """Return images as maps from column name to text; all rows of a batch have the same columns."""
-    kind, count = RECORDS.field(name).type, len(batch)
-    columns = batch.before if name == "before" else batch.after
-    if columns is None:
-        return pa.nulls(count, kind)
-    width = len(columns)
-    if not width:
-        return pa.array([[]] * count, kind)
-    values = batch.records.column(name).flatten()
-    texts = [value_texts(array, batch.types[column]) for column, array in zip(columns, values, strict=True)]
-    by_row = np.arange(width * count).reshape(width, count).T.ravel()
-    names = pa.DictionaryArray.from_arrays(np.tile(np.arange(width, dtype=np.int32), count), pa.array(columns))
-    offsets = pa.array(np.arange(count + 1, dtype=np.int32) * width)
-    return pa.MapArray.from_arrays(offsets, names.cast(pa.string()), pa.concat_arrays(texts).take(by_row)).cast(kind)
-
-
-def decimal_texts(values: pa.Array) -> pa.StringArray:
-    """Return decimal numbers as text with all their digits after the point; Arrow's own text may have an exponent."""
-    scale = values.type.scale
-    if 0 <= scale <= _PLAIN_PLACES:
-        return values.cast(pa.string())
-    whole = pa.decimal256(76) if pa.types.is_decimal256(values.type) else pa.decimal128(38)
-    unscaled = pa.Array.from_buffers(whole, len(values), values.buffers(), values.null_count, values.offset)
-    texts = unscaled.cast(pa.string())
-    digits = pc.utf8_lpad(pc.utf8_ltrim(texts, "-"), scale + 1, "0")
-    sign = pc.if_else(pc.starts_with(texts, "-"), "-", "")
-    point = pc.utf8_slice_codeunits(digits, 0, -scale), pc.utf8_slice_codeunits(digits, -scale)
-    return pc.binary_join_element_wise(pc.binary_join_element_wise(sign, point[0], ""), point[1], ".")
-
-
-def value_texts(values: pa.Array, code: ColumnCode) -> pa.StringArray:
-    """Return values of a column as text."""
-    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-    if pa.types.is_decimal(kind):
-        return decimal_texts(values)
-    if pa.types.is_integer(kind) or pa.types.is_string(kind):
-        return values.cast(pa.string())
-    # 0.0 and -0.0 are equal, but their texts differ.
-    bits = _SAME_BITS.get(kind)
-    encoded = (values if bits is None else values.view(bits)).dictionary_encode()
-    distinct = (encoded.dictionary if bits is None else encoded.dictionary.view(kind)).to_pylist()
-    texts = [value_text(Vector(value) if code is ColumnCode.VECTOR else value) for value in distinct]
-    return pa.array(texts, pa.string()).take(encoded.indices)

@@ -21,11 +21,11 @@ from ndb_formats.columnar.batches import BatchReader, RowBatch
 from ndb_formats.columnar.block_reader import BlockReader
 from ndb_formats.columnar.event_chunks import EventChunk, read_chunks, with_server_bits
 from ndb_formats.columnar.event_index import EventIndex, index_parts, map_bytes
-from ndb_formats.columnar.records import value_texts
 from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.stretches import Stretches
 from ndb_formats.columnar.table_rows import TableReader, TableRows
 from ndb_formats.columnar.tables import TableRegister
+from ndb_formats.columnar.value_texts import value_texts
 from ndb_formats.constants import APPLY_STATUS, TRANSACTION_STARTS, EventType
 from ndb_formats.errors import CorruptError, CutFileError, FormatError
 from ndb_formats.events.query_event import decode_query

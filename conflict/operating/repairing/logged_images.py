@@ -78,7 +78,7 @@ def _read(
             here = batch.records.column("position").to_numpy()
             kept = batch.where(np.isin(here, positions[name]))
             if len(kept):
-                yield records_of(kept, name)
+                yield records_of([kept], name)
 
 
 def _joined(changes: pa.Table, records: pa.Table) -> pa.Table:

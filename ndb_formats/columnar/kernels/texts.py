@@ -261,8 +261,8 @@ def add_sizes(lines, offsets, missing, around, instead, sizes):
 
 
 @inlined
-def _copy(data, start, end, out, to):
-    # Nothing after the end may be overwritten: the next line may be there already.
+def copy_text(data, start, end, out, to):
+    """Copy bytes; return where they end. Nothing after them is overwritten: the next line may be there already."""
     while start + 8 <= end:
         copy_eight(data, start, out, to)
         start += 8
@@ -306,9 +306,9 @@ def put_pieces(values, before, after, instead, targets, out):
         line = lines[number]
         to = targets[line]
         if len(missing) and missing[number]:
-            to = _copy(instead, 0, len(instead), out, to)
+            to = copy_text(instead, 0, len(instead), out, to)
         else:
-            to = _copy(before, 0, len(before), out, to)
-            to = _copy(data, np.int64(offsets[number]), np.int64(offsets[number + 1]), out, to)
-            to = _copy(after, 0, len(after), out, to)
+            to = copy_text(before, 0, len(before), out, to)
+            to = copy_text(data, np.int64(offsets[number]), np.int64(offsets[number + 1]), out, to)
+            to = copy_text(after, 0, len(after), out, to)
         targets[line] = to

@@ -178,17 +178,24 @@ def crc32(data, start, end):
     return np.uint32(~crc)
 
 
-_ZERO, _TEN = ord("0"), np.uint64(10)
+_POWERS = np.array([10**digits for digits in range(20)], np.uint64)
+_PAIRS = np.frombuffer(b"".join(b"%02d" % number for number in range(100)), np.uint8)
+_HUNDRED = np.uint64(100)
 
 
 @inlined
 def put_digits(out, to, number):
     """Write an unsigned number; return where it ends."""
-    size, rest = 1, number // _TEN
-    while rest:
+    size = 1
+    while size < len(_POWERS) and number >= _POWERS[size]:
         size += 1
-        rest //= _TEN
-    for offset in range(to + size - 1, to - 1, -1):
-        out[np.uint64(offset)] = _ZERO + number % _TEN
-        number //= _TEN
+    at = np.uint64(to + size)
+    while at > np.uint64(to + 1):
+        rest = number // _HUNDRED
+        pair = np.uint64(2) * (number - rest * _HUNDRED)
+        at -= np.uint64(2)
+        out[at], out[at + np.uint64(1)] = _PAIRS[pair], _PAIRS[pair + np.uint64(1)]
+        number = rest
+    if at > np.uint64(to):
+        out[np.uint64(to)] = _PAIRS[np.uint64(2) * number + np.uint64(1)]
     return to + size

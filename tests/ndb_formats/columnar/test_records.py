@@ -38,7 +38,7 @@ def in_columns(path: Path, schema: Schema) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
     try:
         for batch in read_batches(path, schema=schema):
-            found = records_of(batch, str(path))
+            found = records_of([batch], str(path))
             found.validate(full=True)
             assert found.schema == RECORDS
             records += found.to_pylist()

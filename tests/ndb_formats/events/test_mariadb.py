@@ -5,7 +5,7 @@ import zlib
 import pytest
 
 from ndb_formats.binlog_reader import read_events
-from ndb_formats.columnar.records import value_text
+from ndb_formats.columnar.value_texts import value_text
 from ndb_formats.constants import EventType
 from ndb_formats.errors import CorruptError, TruncatedError, UnsupportedError
 from ndb_formats.row_reader import LoggedRow, read_rows
