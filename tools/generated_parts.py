@@ -211,18 +211,23 @@ def _names(kinds: tuple[EventType, ...] | list[EventType]) -> str:
     return ", ".join(f"`{kind.name.removeprefix('MARIADB_').removesuffix('_EVENT')}`" for kind in kinds) or "none"
 
 
+def _filled(text: str, tables: tuple[str, ...]) -> str:
+    """Return the text of a page with its tables at their places."""
+    places = iter(tables)
+    return PLACE.sub(lambda found: found[1] + next(places), text)
+
+
 def main() -> None:
     """Write what is generated."""
-    for page, *tables in (
-        (SERVERS, servers_table()),
-        (JOBS, careful_table()),
-        (FINDINGS, *findings_tables()),
-        (SETTINGS, releases_table(), *settings_tables()),
-        (DEFINITIONS, copies_table()),
-    ):
-        places = iter(tables)
-        text = page.read_text("utf-8")
-        page.write_text(PLACE.sub(lambda found, places=places: found[1] + next(places), text), "utf-8")
+    pages: dict[Path, tuple[str, ...]] = {
+        SERVERS: (servers_table(),),
+        JOBS: (careful_table(),),
+        FINDINGS: findings_tables(),
+        SETTINGS: (releases_table(), *settings_tables()),
+        DEFINITIONS: (copies_table(),),
+    }
+    for page, tables in pages.items():
+        page.write_text(_filled(page.read_text("utf-8"), tables), "utf-8")
     PICTURE.parent.mkdir(exist_ok=True)
     draw(PICTURE)
 
