@@ -1,4 +1,4 @@
-"""What is written of a zoo: the page, the pictures, the tests; docs/zoo.md and README."""
+"""What is written of a zoo: the page, the pictures, the tests; docs/zoo.md."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from conflict.whatif.zoo.pairs import ANOMALIES
 from conflict.whatif.zoo.zoo import Zoo
 from tests.conflict.cli.commands import invoke
 from tests.conflict.whatif.diverging.schedules import walk
-from tools.zoo_page import PAGE, README, part, readme_table
+from tools.zoo_page import PAGE, part
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -134,21 +134,8 @@ def test_the_command(tmp_path: Path) -> None:
     assert invoke("zoo", *asked, "--out", out)[0] == 0
 
 
-def test_readme_shows_the_page() -> None:
-    """Of type 7, the same lengths."""
-    shown = part(README.read_text("utf-8"), "zoo")
-    lengths: dict[str, list[str]] = {}
-    for (row, binlog_type, _), cell in cells_of(part(PAGE.read_text("utf-8"), "zoo")).items():
-        if binlog_type == 7:
-            length = re.match(r"\d+", cell)
-            lengths.setdefault(row, []).append(length[0] if length else "-")
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in shown.splitlines()[2:]]
-    assert {name: cells for name, *cells in rows} == lengths
-
-
 @pytest.mark.slow
 def test_the_page_is_the_zoo() -> None:
     """Searched anew, it is the same."""
     zoo = conflict.zoo(workers=1)
     assert page_of(zoo, "pictures/zoo") == part(PAGE.read_text("utf-8"), "zoo")
-    assert readme_table(zoo) == part(README.read_text("utf-8"), "zoo")
