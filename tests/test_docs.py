@@ -552,6 +552,7 @@ def test_number_of_recordings() -> None:
     folders = (ROOT / "tests/recordings" / name for name in ("conflict", "everyday", "lives"))
     number = sum(len(list(folder.rglob("scenario.json"))) for folder in folders)
     assert f"| {number} recordings of clusters" in _text(PAGES["README.md"])
+    assert f"| {number} recordings of clusters" in _text(PAGES["trust.md"])
 
 
 def anchors(page: Path) -> set[str]:

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import conflict
 from conflict.whatif.zoo.page import page_of, schedules_of
-from conflict.whatif.zoo.zoo import Zoo
 
 __all__ = ["PAGE", "part"]
 
