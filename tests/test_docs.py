@@ -532,9 +532,10 @@ def test_number_of_recordings() -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the anchors of a page's headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """Return the anchors of a page: those of its headings, as GitHub makes them, and those that it sets itself."""
+    text = page.read_text("utf-8")
+    headings = {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in re.findall(r"(?m)^#+ (.*)$", text)}
+    return headings | set(re.findall(r'<a id="([^"]+)"></a>', text))
 
 
 @pytest.mark.parametrize("page", PAGES)
