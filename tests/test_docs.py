@@ -54,6 +54,7 @@ from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError, UnsupportedError
 from ndb_formats.events.header import EventHeader
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.findings import ReplicaEffect
 from ndb_formats.rules.replica.codes import RULES
 from ndb_formats.schema.create_table import parse_create_table, parse_schema
 from ndb_formats.schema.tables import Schema
@@ -66,10 +67,10 @@ from tools.generated_parts import (
     careful_table,
     copies_table,
     draw,
-    findings_table,
+    findings_tables,
     releases_table,
     servers_table,
-    settings_table,
+    settings_tables,
 )
 
 ROOT = Path(__file__).parents[1]
@@ -256,32 +257,47 @@ def test_exit_codes() -> None:
     """The codes are those of the command line."""
     rows = table("exit-codes.md", "code", "meaning")
     assert rows == [[str(int(code)), meaning] for code, meaning in MEANINGS.items()]
-    commands = {row[0] for row in table("exit-codes.md", "command", "1")}
+    commands = {row[0] for row in table("exit-codes.md", "command", "further reasons")}
     assert commands == set(cli.COMMANDS)
 
 
 def test_findings() -> None:
-    """The table of codes is `CODES`, as tools/generated_parts.py makes it; every row of `RULES` is in it."""
-    assert findings_table() in _text(PAGES["findings.md"])
-    rows = table("findings.md", "code", "severity", "server error")
-    assert [row[:4] for row in rows] == [
-        [each.code, each.severity, str(each.error or ""), each.title] for each in CODES
+    """The tables of codes are `CODES`, as tools/generated_parts.py makes them; every row of `RULES` is in them."""
+    for generated in findings_tables():
+        assert generated in _text(PAGES["findings.md"])
+    configuration = table("findings.md", "code", "severity", "finding")
+    replica = table("findings.md", "code", "severity", "effect", "finding")
+    assert [[row[0], row[1], row[-1]] for row in configuration + replica] == [
+        [each.code, each.severity, f"{each.title} ({int(each.error)})" if each.error else each.title] for each in CODES
     ]
-    of_replicas = [[row[0], *row[3:]] for row in rows if row[0].startswith("NDB-R")]
-    assert of_replicas == [[each.code, each.title, each.effect, each.condition, each.page] for each in RULES]
+    assert [[row[0], row[2]] for row in replica] == [[each.code, each.effect.name.lower()] for each in RULES]
+    conditions = {
+        code: (condition, page)
+        for condition, codes, page in table("findings.md", "condition", "findings", "page")
+        for code in codes.split(", ")
+    }
+    assert conditions == {each.code: (each.condition, each.page) for each in RULES}
     assert [row[0] for row in table("findings.md", "severity", "meaning")] == list(Severity)
+    assert {row[0]: row[1] for row in table("findings.md", "effect", "what happens")} == {
+        each.name.lower(): each.value for each in ReplicaEffect
+    }
 
 
 def test_settings() -> None:
     """The tables of variables and of releases are those of the code, and every code that they name is one."""
     page = _text(PAGES["settings.md"])
-    assert settings_table() in page
-    assert releases_table() in page
-    rows = table("settings.md", "variable", "older name", "releases")
-    assert [row[0] for row in rows] == [each.name for each in VARIABLES]
-    assert {row[3] for row in rows} == set(Effect)
+    for generated in (*settings_tables(), releases_table()):
+        assert generated in page
+    shown = zip((Effect.JUDGED, Effect.OPEN, Effect.HARMLESS), tables("settings.md", "variables"), strict=True)
+    listed = [
+        (name, effect, row[-1])
+        for effect, rows in shown
+        for row in rows
+        for name in re.sub(r" \(.*?\)", "", row[0]).split(", ")
+    ]
+    assert sorted(listed) == [(each.name, each.effect, each.note.replace("`", "")) for each in VARIABLES]
     codes = {each.code for each in CODES}
-    assert {code for row in rows for code in row[4].split(", ") if code} <= codes
+    assert {code for row in table("settings.md", "variables", "found as") for code in row[1].split(", ")} <= codes
     assert {row[2] for row in table("settings.md", "before", "what is different") if row[2]} <= codes
 
 
