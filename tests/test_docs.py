@@ -118,9 +118,15 @@ def tables(page: str, *headings: str) -> list[list[list[str]]]:
     for text in re.findall(r"(?:^\|.*\|\n)+", PAGES[page].read_text("utf-8"), re.MULTILINE):
         rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in text.splitlines()]
         if rows[0][: len(headings)] == list(headings):
-            found.append([[cell.replace("`", "") for cell in row] for row in rows[2:]])
+            found.append([[_shown(cell) for cell in row] for row in rows[2:]])
     assert found, f"{page} has no table with the headings {headings}"
     return found
+
+
+def _shown(cell: str) -> str:
+    """Return a cell of a table without marks for code, anchors, and links to findings."""
+    cell = re.sub(r'<a id="[\w-]+"></a>', "", cell).replace("`", "")
+    return re.sub(r"\[(NDB-\w+)\]\(findings\.md#[\w-]+\)", r"\1", cell)
 
 
 def squeezed(text: str) -> str:

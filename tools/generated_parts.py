@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import attrs
@@ -116,15 +116,21 @@ def findings_tables() -> tuple[str, str, str]:
     conditions: dict[tuple[str, str], list[str]] = {}
     for kind in CODES:
         title = kind.title if kind.error is None else f"{kind.title} ({int(kind.error)})"
+        code = f'<a id="{kind.code.lower()}"></a>{kind.code}'
         if kind.rule is None:
-            configuration.append(f"| {kind.code} | {kind.severity} | {title} |")
+            configuration.append(f"| {code} | {kind.severity} | {title} |")
         else:
-            replica.append(f"| {kind.code} | {kind.severity} | {kind.rule.effect.name.lower()} | {title} |")
+            replica.append(f"| {code} | {kind.severity} | {kind.rule.effect.name.lower()} | {title} |")
             conditions.setdefault((kind.rule.condition, kind.rule.page), []).append(kind.code)
     of_manual = ["| condition | findings | page |", f"|{'---|' * 3}"]
-    of_manual += [f"| {condition} | {', '.join(codes)} | {page} |" for (condition, page), codes in conditions.items()]
+    of_manual += [f"| {condition} | {_links(codes)} | {page} |" for (condition, page), codes in conditions.items()]
     first, second, third = ("".join(f"{row}\n" for row in rows) for rows in (configuration, replica, of_manual))
     return first, second, third
+
+
+def _links(codes: Iterable[str]) -> str:
+    """Return codes of findings with links to them."""
+    return ", ".join(f"[{code}](findings.md#{code.lower()})" for code in codes)
 
 
 def settings_tables() -> tuple[str, str, str]:
@@ -138,7 +144,7 @@ def _variables_of(effect: Effect) -> str:
     alike: dict[tuple[str, ...], list[str]] = {}
     for each in VARIABLES:
         if each.effect is effect:
-            codes = (", ".join(code.code for code in codes_of(each.name)),) if effect is Effect.JUDGED else ()
+            codes = (_links(code.code for code in codes_of(each.name)),) if effect is Effect.JUDGED else ()
             alike.setdefault((*codes, each.note), []).append(_name_of(each))
     headings = ("variables", "found as", "what it is") if effect is Effect.JUDGED else ("variables", "what it is")
     rows = [f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}"]
@@ -164,7 +170,7 @@ def releases_table() -> str:
         cells = (
             ".".join(map(str, each.since)),
             each.before,
-            "" if each.code is None else each.code.code,
+            "" if each.code is None else _links([each.code.code]),
             f"[{page}]({each.source})",
         )
         rows.append(f"| {' | '.join(cells)} |")
