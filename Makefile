@@ -15,7 +15,7 @@ FUZZ_SECONDS := 600
 # Tests start a hundred processes: none of them compiles the modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup demo demo-spark docs test test-mysql test-ndb test-all test-lowest test-pythons fuzz check kernels bench bench-formats bench-zoo bench-large bench-page clean
+.PHONY: setup demo demo-spark docs docs-check test test-mysql test-ndb test-all test-lowest test-pythons fuzz check kernels bench bench-formats bench-zoo bench-large bench-page clean
 
 setup: $(STAMP)          ## Python environment and Java
 
@@ -30,11 +30,14 @@ demo-spark: setup        ## The same on Spark
 	$(BIN)/ndb-conflict resolve conflict/demo/run.toml --engine spark --out build/demo-spark --force
 
 docs: $(SITE)            ## These pages as a site in build/site; a link that leads nowhere is an error
-	$(SITE)/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
 
-$(SITE): $(STAMP)
-	$(BIN)/python -m venv $(SITE)
-	$(SITE)/bin/pip install --quiet 'mkdocs>=1.6,<2'
+docs-check: docs         ## The site in Chromium, if that is installed: widths of tables and pictures, and the search
+	$(BIN)/pytest -n 0 tests/check_site.py
+
+$(SITE): tools/site-requirements.txt | $(STAMP)
+	$(BIN)/python -m venv --clear $(SITE)
+	$(SITE)/bin/pip install --quiet --requirement tools/site-requirements.txt
 	touch $(SITE)
 
 check: setup             ## Style and types
@@ -65,7 +68,7 @@ test-all: setup          ## Also the long checks
 	$(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile long
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow" --interpreted tests/ndb_formats/columnar \
 		tests/ndb_formats/sizes tests/ndb_formats/text/test_log_text.py tests/conflict/history/ingestion tests/conflict/engine/columnar tests/conflict/conformance
-	$(MAKE) test-lowest test-pythons
+	$(MAKE) test-lowest test-pythons docs-check
 
 test-lowest: $(LOWEST)    ## With the lowest versions of all libraries that pyproject.toml allows
 	$(LOWEST)/bin/python -m pytest -n 2 --dist loadgroup -m "not slow" --interpreted $(NARROW)

@@ -3,7 +3,7 @@ What checks find: one type for every check, with a stable code.
 
 A check is a pure function that returns findings; a `Rule` says what all findings of one code have in common.
 Codes are ``NDB-``, a letter for the check (R: a replica; E: a configuration), and three digits. A code keeps its
-meaning for ever. docs/findings.md lists those of R, docs/check.md those of E.
+meaning for ever. docs/findings.md lists all.
 """
 
 from __future__ import annotations

@@ -54,6 +54,7 @@ from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError, UnsupportedError
 from ndb_formats.events.header import EventHeader
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.findings import ReplicaEffect
 from ndb_formats.rules.replica.codes import RULES
 from ndb_formats.schema.create_table import parse_create_table, parse_schema
 from ndb_formats.schema.tables import Schema
@@ -66,10 +67,10 @@ from tools.generated_parts import (
     careful_table,
     copies_table,
     draw,
-    findings_table,
+    findings_tables,
     releases_table,
     servers_table,
-    settings_table,
+    settings_tables,
 )
 
 ROOT = Path(__file__).parents[1]
@@ -117,9 +118,15 @@ def tables(page: str, *headings: str) -> list[list[list[str]]]:
     for text in re.findall(r"(?:^\|.*\|\n)+", PAGES[page].read_text("utf-8"), re.MULTILINE):
         rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in text.splitlines()]
         if rows[0][: len(headings)] == list(headings):
-            found.append([[cell.replace("`", "") for cell in row] for row in rows[2:]])
+            found.append([[_shown(cell) for cell in row] for row in rows[2:]])
     assert found, f"{page} has no table with the headings {headings}"
     return found
+
+
+def _shown(cell: str) -> str:
+    """Return a cell of a table without marks for code, anchors, and links to findings."""
+    cell = re.sub(r'<a id="[\w-]+"></a>', "", cell).replace("`", "")
+    return re.sub(r"\[(NDB-\w+)\]\(findings\.md#[\w-]+\)", r"\1", cell)
 
 
 def squeezed(text: str) -> str:
@@ -256,32 +263,47 @@ def test_exit_codes() -> None:
     """The codes are those of the command line."""
     rows = table("exit-codes.md", "code", "meaning")
     assert rows == [[str(int(code)), meaning] for code, meaning in MEANINGS.items()]
-    commands = {row[0] for row in table("exit-codes.md", "command", "1")}
+    commands = {row[0] for row in table("exit-codes.md", "command", "further reasons")}
     assert commands == set(cli.COMMANDS)
 
 
 def test_findings() -> None:
-    """The table of codes is `CODES`, as tools/generated_parts.py makes it; every row of `RULES` is in it."""
-    assert findings_table() in _text(PAGES["findings.md"])
-    rows = table("findings.md", "code", "severity", "server error")
-    assert [row[:4] for row in rows] == [
-        [each.code, each.severity, str(each.error or ""), each.title] for each in CODES
+    """The tables of codes are `CODES`, as tools/generated_parts.py makes them; every row of `RULES` is in them."""
+    for generated in findings_tables():
+        assert generated in _text(PAGES["findings.md"])
+    configuration = table("findings.md", "code", "severity", "finding")
+    replica = table("findings.md", "code", "severity", "effect", "finding")
+    assert [[row[0], row[1], row[-1]] for row in configuration + replica] == [
+        [each.code, each.severity, f"{each.title} ({int(each.error)})" if each.error else each.title] for each in CODES
     ]
-    of_replicas = [[row[0], *row[3:]] for row in rows if row[0].startswith("NDB-R")]
-    assert of_replicas == [[each.code, each.title, each.effect, each.condition, each.page] for each in RULES]
+    assert [[row[0], row[2]] for row in replica] == [[each.code, each.effect.name.lower()] for each in RULES]
+    conditions = {
+        code: (condition, page)
+        for condition, codes, page in table("findings.md", "condition", "findings", "page")
+        for code in codes.split(", ")
+    }
+    assert conditions == {each.code: (each.condition, each.page) for each in RULES}
     assert [row[0] for row in table("findings.md", "severity", "meaning")] == list(Severity)
+    assert {row[0]: row[1] for row in table("findings.md", "effect", "what happens")} == {
+        each.name.lower(): each.value for each in ReplicaEffect
+    }
 
 
 def test_settings() -> None:
     """The tables of variables and of releases are those of the code, and every code that they name is one."""
     page = _text(PAGES["settings.md"])
-    assert settings_table() in page
-    assert releases_table() in page
-    rows = table("settings.md", "variable", "older name", "releases")
-    assert [row[0] for row in rows] == [each.name for each in VARIABLES]
-    assert {row[3] for row in rows} == set(Effect)
+    for generated in (*settings_tables(), releases_table()):
+        assert generated in page
+    shown = zip((Effect.JUDGED, Effect.OPEN, Effect.HARMLESS), tables("settings.md", "variables"), strict=True)
+    listed = [
+        (name, effect, row[-1])
+        for effect, rows in shown
+        for row in rows
+        for name in re.sub(r" \(.*?\)", "", row[0]).split(", ")
+    ]
+    assert sorted(listed) == [(each.name, each.effect, each.note.replace("`", "")) for each in VARIABLES]
     codes = {each.code for each in CODES}
-    assert {code for row in rows for code in row[4].split(", ") if code} <= codes
+    assert {code for row in table("settings.md", "variables", "found as") for code in row[1].split(", ")} <= codes
     assert {row[2] for row in table("settings.md", "before", "what is different") if row[2]} <= codes
 
 
@@ -406,17 +428,23 @@ def arrow_columns(schema: pa.Schema) -> list[list[str]]:
 
 def test_outcome_columns() -> None:
     """The tables of the files of a result are those of the code."""
-    applied, outcomes, overwritten, undecided, contradictions, skipped, repeated, unlogged = tables(
-        "result.md", "column", "type", "meaning"
-    )
-    assert [row[:2] for row in applied] == arrow_columns(APPLIED_EPOCHS)
-    assert [row[:2] for row in outcomes] == arrow_columns(OUTCOMES)
-    assert [row[:2] for row in overwritten] == arrow_columns(OVERWRITTEN)
-    assert [row[:2] for row in undecided] == arrow_columns(UNDECIDED)
-    assert [row[:2] for row in contradictions] == arrow_columns(CONTRADICTIONS)
-    assert [row[:2] for row in skipped] == arrow_columns(SKIPPED)
-    assert [row[:2] for row in repeated] == arrow_columns(REPEATED)
-    assert [row[:2] for row in unlogged] == arrow_columns(UNLOGGED)
+    outcomes, others = ([row[:2] for row in rows] for rows in tables("result.md", "column", "type", "meaning"))
+    assert outcomes == arrow_columns(OUTCOMES)
+    types = dict(outcomes + others)
+    assert len(types) == len(outcomes) + len(others)
+    schemas = {
+        "applied_epochs": APPLIED_EPOCHS,
+        "overwritten": OVERWRITTEN,
+        "undecided": UNDECIDED,
+        "contradictions": CONTRADICTIONS,
+        "skipped_epochs": SKIPPED,
+        "repeated_epochs": REPEATED,
+        "unlogged_changes": UNLOGGED,
+    }
+    lists = {file: re.sub(r" \(.*?\)|;.*", "", columns) for file, columns in table("result.md", "file", "columns")}
+    assert lists.keys() == schemas.keys()
+    for file, schema in schemas.items():
+        assert [[name, types[name]] for name in lists[file].split(", ")] == arrow_columns(schema)
 
 
 def test_columns_of_lost_changes() -> None:
@@ -500,8 +528,9 @@ def test_servers() -> None:
 
 
 def test_careful_rows() -> None:
-    """The table of what the reference engine resolves is made from the kinds that the engine knows."""
-    assert careful_table() in _text(PAGES["jobs.md"])
+    """The tables of what the reference engine resolves are made from the kinds that the engine knows."""
+    page = _text(PAGES["jobs.md"])
+    assert all(careful_table(whole=whole) in page for whole in (False, True))
 
 
 def test_statements_that_copy() -> None:
@@ -529,12 +558,14 @@ def test_number_of_recordings() -> None:
     folders = (ROOT / "tests/recordings" / name for name in ("conflict", "everyday", "lives"))
     number = sum(len(list(folder.rglob("scenario.json"))) for folder in folders)
     assert f"| {number} recordings of clusters" in _text(PAGES["README.md"])
+    assert f"| {number} recordings of clusters" in _text(PAGES["trust.md"])
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the anchors of a page's headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """Return the anchors of a page: those of its headings, as GitHub makes them, and those that it sets itself."""
+    text = page.read_text("utf-8")
+    headings = {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in re.findall(r"(?m)^#+ (.*)$", text)}
+    return headings | set(re.findall(r'<a id="([^"]+)"></a>', text))
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import attrs
@@ -23,7 +23,7 @@ from conflict.checking.rules.releases import RELEASES
 from conflict.checking.rules.settings import codes_of
 from conflict.engine.ledger.careful import CareKind
 from conflict.explaining.picture import draw_story
-from conflict.rules.server_variables import VARIABLES
+from conflict.rules.server_variables import VARIABLES, Effect, ServerVariable
 from ndb_formats.binlog_reader import Event, read_events
 from ndb_formats.constants import BINLOG_MAGIC, EventType
 from ndb_formats.errors import FormatError, UnsupportedError
@@ -38,10 +38,10 @@ __all__ = [
     "careful_table",
     "copies_table",
     "draw",
-    "findings_table",
+    "findings_tables",
     "releases_table",
     "servers_table",
-    "settings_table",
+    "settings_tables",
 ]
 
 ROOT = Path(__file__).parents[1]
@@ -97,12 +97,10 @@ def servers_table() -> str:
     return "".join(f"{row}\n" for row in rows)
 
 
-def careful_table() -> str:
-    """Return the table: what the reference engine resolves in a run of the columnar engine, and why."""
-    rows = ["| what | of the run | why |", "|---|---|---|"]
-    for kind in (each.value for each in CareKind):
-        what = kind.what if kind.whole else f"rows {kind.what}"
-        rows.append(f"| {what} | {'all rows' if kind.whole else 'these rows'} | {kind.why} |")
+def careful_table(*, whole: bool) -> str:
+    """Return the table: which rows the reference engine resolves for the columnar engine, or (whole) which runs."""
+    rows = ["| all rows of a run, if |" if whole else "| only the rows |", "|---|"]
+    rows += [f"| {kind.what} |" for kind in (each.value for each in CareKind) if kind.whole is whole]
     return "".join(f"{row}\n" for row in rows)
 
 
@@ -111,26 +109,57 @@ def copies_table() -> str:
     return "".join(f"{row}\n" for row in ("| by copy if |", "|---|", *(f"| {what} |" for what, _ in RULES)))
 
 
-def findings_table() -> str:
-    """Return the table: every code of the checks; the condition and the page are the manual's."""
-    rows = ["| code | severity | server error | finding | what happens | condition | page |", f"|{'---|' * 7}"]
+def findings_tables() -> tuple[str, str, str]:
+    """Return three tables: the codes of a configuration, those of a replica, and the manual's conditions of these."""
+    configuration = ["| code | severity | finding |", f"|{'---|' * 3}"]
+    replica = ["| code | severity | effect | finding |", f"|{'---|' * 4}"]
+    conditions: dict[tuple[str, str], list[str]] = {}
     for kind in CODES:
-        of_manual = ("", "", "") if kind.rule is None else (kind.rule.effect, kind.rule.condition, kind.rule.page)
-        cells = (kind.code, kind.severity, "" if kind.error is None else str(int(kind.error)), kind.title, *of_manual)
-        rows.append(f"| {' | '.join(cells)} |")
-    return "".join(f"{row}\n" for row in rows)
+        title = kind.title if kind.error is None else f"{kind.title} ({int(kind.error)})"
+        code = f'<a id="{kind.code.lower()}"></a>{kind.code}'
+        if kind.rule is None:
+            configuration.append(f"| {code} | {kind.severity} | {title} |")
+        else:
+            replica.append(f"| {code} | {kind.severity} | {kind.rule.effect.name.lower()} | {title} |")
+            conditions.setdefault((kind.rule.condition, kind.rule.page), []).append(kind.code)
+    of_manual = ["| condition | findings | page |", f"|{'---|' * 3}"]
+    of_manual += [f"| {condition} | {_links(codes)} | {page} |" for (condition, page), codes in conditions.items()]
+    first, second, third = ("".join(f"{row}\n" for row in rows) for rows in (configuration, replica, of_manual))
+    return first, second, third
 
 
-def settings_table() -> str:
-    """Return the table: every variable of replication and of NDB, and what is known of its effect."""
-    rows = ["| variable | older name | releases | effect | found as | what it is |", f"|{'---|' * 6}"]
+def _links(codes: Iterable[str]) -> str:
+    """Return codes of findings with links to them."""
+    return ", ".join(f"[{code}](findings.md#{code.lower()})" for code in codes)
+
+
+def settings_tables() -> tuple[str, str, str]:
+    """Return a table per effect: the variables of replication and of NDB that are judged, not known and harmless."""
+    judged, unknown, harmless = (_variables_of(effect) for effect in (Effect.JUDGED, Effect.OPEN, Effect.HARMLESS))
+    return judged, unknown, harmless
+
+
+def _variables_of(effect: Effect) -> str:
+    """Return the table of the variables of one effect; those with the same codes and note share a row."""
+    alike: dict[tuple[str, ...], list[str]] = {}
     for each in VARIABLES:
-        releases = [f"from {each.since}" if each.since else "", f"before {each.until}" if each.until else ""]
-        codes = ", ".join(code.code for code in codes_of(each.name))
-        older = f"`{each.older}`" if each.older else ""
-        cells = (f"`{each.name}`", older, " ".join(filter(None, releases)), each.effect, codes, each.note)
-        rows.append(f"| {' | '.join(cells)} |")
+        if each.effect is effect:
+            codes = (_links(code.code for code in codes_of(each.name)),) if effect is Effect.JUDGED else ()
+            alike.setdefault((*codes, each.note), []).append(_name_of(each))
+    headings = ("variables", "found as", "what it is") if effect is Effect.JUDGED else ("variables", "what it is")
+    rows = [f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}"]
+    rows += [f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in alike.items()]
     return "".join(f"{row}\n" for row in rows)
+
+
+def _name_of(variable: ServerVariable) -> str:
+    """Return its name, and in parentheses its older one, or the releases that have it."""
+    since, until = variable.since, variable.until
+    if variable.older:
+        said = f"`{variable.older}`" if since == "8.0.26" else f"before {since} `{variable.older}`"
+    else:
+        said = " ".join((*((f"from {since}",) if since else ()), *((f"before {until}",) if until else ())))
+    return f"`{variable.name}`" + (f" ({said})" if said else "")
 
 
 def releases_table() -> str:
@@ -141,7 +170,7 @@ def releases_table() -> str:
         cells = (
             ".".join(map(str, each.since)),
             each.before,
-            "" if each.code is None else each.code.code,
+            "" if each.code is None else _links([each.code.code]),
             f"[{page}]({each.source})",
         )
         rows.append(f"| {' | '.join(cells)} |")
@@ -186,18 +215,23 @@ def _names(kinds: tuple[EventType, ...] | list[EventType]) -> str:
     return ", ".join(f"`{kind.name.removeprefix('MARIADB_').removesuffix('_EVENT')}`" for kind in kinds) or "none"
 
 
+def _filled(text: str, tables: tuple[str, ...]) -> str:
+    """Return the text of a page with its tables at their places."""
+    places = iter(tables)
+    return PLACE.sub(lambda found: found[1] + next(places), text)
+
+
 def main() -> None:
     """Write what is generated."""
-    for page, *tables in (
-        (SERVERS, servers_table()),
-        (JOBS, careful_table()),
-        (FINDINGS, findings_table()),
-        (SETTINGS, releases_table(), settings_table()),
-        (DEFINITIONS, copies_table()),
-    ):
-        places = iter(tables)
-        text = page.read_text("utf-8")
-        page.write_text(PLACE.sub(lambda found, places=places: found[1] + next(places), text), "utf-8")
+    pages: dict[Path, tuple[str, ...]] = {
+        SERVERS: (servers_table(),),
+        JOBS: (careful_table(whole=False), careful_table(whole=True)),
+        FINDINGS: findings_tables(),
+        SETTINGS: (releases_table(), *settings_tables()),
+        DEFINITIONS: (copies_table(),),
+    }
+    for page, tables in pages.items():
+        page.write_text(_filled(page.read_text("utf-8"), tables), "utf-8")
     PICTURE.parent.mkdir(exist_ok=True)
     draw(PICTURE)
 

@@ -1,5 +1,5 @@
 """
-The zoo of docs/zoo.md and its pictures, and the table of it in README.
+The zoo of docs/zoo.md and its pictures.
 
     python -m tools.zoo_page [--out build/zoo]
 
@@ -17,13 +17,11 @@ from pathlib import Path
 
 import conflict
 from conflict.whatif.zoo.page import page_of, schedules_of
-from conflict.whatif.zoo.pairs import ANOMALIES
-from conflict.whatif.zoo.zoo import Zoo
 
-__all__ = ["PAGE", "README", "part", "readme_table"]
+__all__ = ["PAGE", "part"]
 
 ROOT = Path(__file__).parents[1]
-PAGE, README, PICTURES = ROOT / "docs" / "zoo.md", ROOT / "README.md", ROOT / "docs" / "pictures" / "zoo"
+PAGE, PICTURES = ROOT / "docs" / "zoo.md", ROOT / "docs" / "pictures" / "zoo"
 _MARK = "<!-- {}: {} -->\n"
 _ROLES = ("NDB$EPOCH2()", "NDB$EPOCH2_TRANS()")
 # Transactions, rows, data columns, outages.
@@ -42,17 +40,6 @@ def _put(page: Path, name: str, text: str) -> None:
     whole = page.read_text("utf-8")
     mark = _MARK.format("begin", name)
     page.write_text(whole.replace(mark + part(whole, name), mark + text), "utf-8")
-
-
-def readme_table(zoo: Zoo) -> str:
-    """Return the table: of type 7, each row with the steps of each anomaly."""
-    cells = {(cell.row, cell.anomaly): cell for cell in zoo if cell.binlog_type == 7}
-    goals = list(dict.fromkeys(goal for _, goal in cells))
-    lines = [f"| function | {' | '.join(ANOMALIES[goal][0] for goal in goals)} |", f"|{'---|' * (len(goals) + 1)}"]
-    for row in dict.fromkeys(row for row, _ in cells):
-        shown = (cells[row, goal].length for goal in goals)
-        lines.append(f"| {row} | {' | '.join('-' if each is None else str(each) for each in shown)} |")
-    return "".join(f"{line}\n" for line in lines)
 
 
 def _further(out: Path) -> Iterator[str]:
@@ -75,7 +62,7 @@ def _further(out: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    """Search, and write the page, its pictures and the table of README."""
+    """Search, and write the page and its pictures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "zoo")
     given = parser.parse_args()
@@ -86,7 +73,6 @@ def main() -> None:
         shutil.copy(given.out / "pictures" / f"{cells[0].name}.svg", PICTURES)
     _put(PAGE, "zoo", page_of(zoo, "pictures/zoo"))
     _put(PAGE, "further", "".join(f"{line}\n" for line in _further(given.out.with_name(f"{given.out.name}-further"))))
-    _put(README, "zoo", readme_table(zoo))
 
 
 if __name__ == "__main__":

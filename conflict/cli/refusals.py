@@ -69,13 +69,12 @@ MEANINGS = {
     ExitCode.DONE: "done, without warnings",
     ExitCode.CONTRADICTED: "done, but contradicted: by the binlogs, a finding, a recording or a schedule",
     ExitCode.REFUSED: (
-        "the input is refused: usage, a file, a setting, a definition, a function; nothing was written but the "
-        "findings of a check"
+        "the input is refused: usage, a file, a setting, a definition, a function; only findings of a check are written"
     ),
     ExitCode.CUT_SHORT: "input ends too early: a binlog that cannot be read to its end, or may lack changes",
     ExitCode.WARNED: "done, with warnings and nothing worse",
     ExitCode.INTERRUPTED: "interrupted from the keyboard",
-    ExitCode.PIPE_CLOSED: "who read the output had enough, as head does; other programs end so, too",
+    ExitCode.PIPE_CLOSED: "the reader of the output closed it, as head does",
 }
 
 

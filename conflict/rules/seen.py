@@ -27,7 +27,10 @@ from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT, MaybeValue, Value
 
-APPLY, IGNORE = APPLIED, IGNORED
+APPLY = APPLIED
+"""The answer that applies a change as it was logged."""
+IGNORE = IGNORED
+"""The answer that leaves the row as it is, and counts no conflict."""
 
 
 def reject(

@@ -7,7 +7,8 @@ Format" and "Determination of Safe and Unsafe Statements in Binary Logging". Row
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator
 from enum import Enum
 
 import attrs
@@ -294,43 +295,44 @@ def _messages(row: DecisionRow, reasons: tuple[UnsafeReason, ...], detail: str) 
     yield LoggingMessage(row.level, message, message.text.format(detail))
 
 
-# The heading of each property in the table.
-_COLUMNS = {
-    "kind": "statement",
-    "binlog_format": "`binlog_format`",
-    "tables": "writes to tables that are",
-    "capability": "their engines log",
-    "safety": "the statement is",
-    "rows": "rows change",
-    "ndb_cascade": "NDB changes others",
-    "binary_log": "`sql_log_bin`",
+# What the page says of a property with two values, for False and True.
+_WORDS = {
+    "binary_log": ("`sql_log_bin` is OFF", ""),
+    "rows": ("no rows change", "rows change"),
+    "ndb_cascade": ("no cascade of NDB", "a cascade of NDB"),
 }
-_ON_OFF = {"binary_log": ("OFF", "ON")}
+_PREFIXES = {"tables": "tables: ", "capability": "engines: "}
+_VALUES: dict[str, tuple[object, ...]] = {
+    "kind": tuple(StatementSort),
+    "binlog_format": tuple(BinlogFormat),
+    "tables": tuple(Tables),
+    "capability": tuple(Capability),
+    "safety": tuple(Safety),
+    "rows": (False, True),
+    "ndb_cascade": (False, True),
+    "binary_log": (False, True),
+}
 
 
-def _decision_rows() -> list[list[str]]:
-    """Return the decision as rows of text: number, each property (empty: any), what is logged, and the message."""
-    return [
-        [str(number), *(_cell(row, name) for name in _COLUMNS), _logged(row), _message(row)]
-        for number, row in enumerate(DECISIONS, 1)
+def _needed_conditions() -> Iterator[_Conditions]:
+    """Yield the conditions of each row without those that the rows before it imply."""
+    left = [
+        Properties(**dict(zip(_VALUES, values, strict=True)))  # type: ignore[arg-type]
+        for values in itertools.product(*_VALUES.values())
     ]
+    for row in DECISIONS:
+        needed = row.when
+        for name in row.when:
+            fewer = {each: values for each, values in needed.items() if each != name}
+            if all(row.holds(each) == DecisionRow(fewer).holds(each) for each in left):
+                needed = fewer
+        yield needed
+        left = [each for each in left if not row.holds(each)]
 
 
-def _cell(row: DecisionRow, name: str) -> str:
-    values = row.when.get(name, ())
-    if name == "binary_log" and values == (True,):
-        return ""  # every row but the first
-    return ", ".join(_value(name, value) for value in values)
-
-
-def _value(name: str, value: object) -> str:
-    if isinstance(value, Enum):
-        return str(value.value)
-    return _ON_OFF.get(name, ("no", "yes"))[bool(value)]
-
-
-def _logged(row: DecisionRow) -> str:
-    return ", then ".join(each.value for each in row.logged) or "nothing"
+def _condition(name: str, values: tuple[object, ...]) -> str:
+    words = (str(value.value) if isinstance(value, Enum) else _WORDS[name][bool(value)] for value in values)
+    return _PREFIXES.get(name, "") + " or ".join(words)
 
 
 def _message(row: DecisionRow) -> str:
@@ -340,16 +342,15 @@ def _message(row: DecisionRow) -> str:
 
 
 def decision_markdown() -> str:
-    """Return the decision as a table of a page."""
-    return _markdown(["row", *_COLUMNS.values(), "logged", "message"], _decision_rows())
+    """Return the decision as a table of a page, in which the first row decides whose conditions hold."""
+    lines = ["| row | if | logged | message |", f"|{'---|' * 4}"]
+    for number, (row, needed) in enumerate(zip(DECISIONS, _needed_conditions(), strict=True), 1):
+        conditions = "; ".join(_condition(name, needed[name]) for name in _VALUES if name in needed)
+        logged = ", then ".join(each.value for each in row.logged) or "nothing"
+        lines.append(f"| {number} | {conditions} | {logged} | {_message(row)} |")
+    return "\n".join(lines)
 
 
 def reasons_markdown() -> str:
-    """Return the reasons for which a statement is unsafe as a table of a page."""
-    rows = [[str(int(reason)), f"`{reason.name}`", reason.text] for reason in UnsafeReason]
-    return _markdown(["number", "reason", "the server's text"], rows)
-
-
-def _markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    """Return the reasons for which a statement is unsafe as a list of a page."""
+    return ", ".join(f"{int(reason)} `{reason.name}`" for reason in UnsafeReason)

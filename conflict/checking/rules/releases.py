@@ -144,18 +144,18 @@ def _shown(release: Release) -> str:
 RELEASES = (
     ReleaseRule(
         (8, 0, 22),
-        "`SHOW REPLICA STATUS`, `START REPLICA` and the others say `SLAVE`",
+        "`SHOW REPLICA STATUS` and its kin say `SLAVE`",
         f"{_MANUAL}added-deprecated-removed.html",
     ),
     ReleaseRule(
         (8, 0, 26),
-        "variables of appliers have their older names, such as `slave_parallel_workers`",
+        "variables of appliers have older names",
         f"{_MANUAL}added-deprecated-removed.html",
         Code.NOT_IN_RELEASE,
     ),
     ReleaseRule(
         (8, 0, 27),
-        "`replica_parallel_workers` is 0 by default, and `replica_preserve_commit_order` OFF",
+        "`replica_parallel_workers` is 0 by default, `replica_preserve_commit_order` OFF",
         f"{_MANUAL}replication-options-replica.html",
     ),
     ReleaseRule(
@@ -166,21 +166,21 @@ RELEASES = (
     ),
     ReleaseRule(
         (8, 0, 30),
-        "`NDB$MAX_INS` and `NDB$MAX_DEL_WIN_INS` are not known",
+        "no `NDB$MAX_INS`, no `NDB$MAX_DEL_WIN_INS`",
         f"{_MANUAL}mysql-cluster-replication-conflict-resolution.html",
         Code.FUNCTION_NOT_IN_RELEASE,
         _functions,
     ),
     ReleaseRule(
         (8, 0, 33),
-        "an applier has one worker for NDB",
+        "one worker for NDB",
         f"{_MANUAL}mysql-cluster-replication-mta.html",
         Code.WORKERS_NOT_IN_RELEASE,
         _workers,
     ),
     ReleaseRule(
         (8, 0, 35),
-        "both minimal types leave the text columns of the key out of the after images of updates (8.1.0, too)",
+        "minimal types omit text columns of the key from after images of updates (8.1.0, too)",
         f"{_ORACLE}mysql-cluster-8.0-relnotes-en/news-8-0-35.html",
         Code.LOST_KEY_COLUMNS,
         _key_columns,
@@ -188,13 +188,13 @@ RELEASES = (
     ),
     ReleaseRule(
         (8, 4, 0),
-        "`binlog_transaction_dependency_tracking` has to be WRITESET for workers; later releases do without it",
+        "workers need `binlog_transaction_dependency_tracking=WRITESET`",
         "https://dev.mysql.com/doc/mysqld-version-reference/en/optvar-changes-8-4.html",
         Code.IDLE_WORKERS,
     ),
     ReleaseRule(
         (9, 4, 0),
-        "`mysql.ndb_replication` has no columns for slices of the rows",
+        "`mysql.ndb_replication` has no columns for row slices",
         "https://dev.mysql.com/doc/mysqld-version-reference/en/optvar-changes-9-4.html",
         Code.SLICES_NOT_IN_RELEASE,
         _slices,

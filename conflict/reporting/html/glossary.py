@@ -1,5 +1,5 @@
 """
-The words that a reader of a report meets and may not know; docs/concepts.md and docs/compare.md say more.
+The words that a reader of a report meets and may not know; docs/glossary.md and docs/compare.md say more.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 A policy and a binlog type that a History is tried with, as users write them.
 
 A policy is functions of NDB, or the rule of another replication product: a row of the table of functions that is in no
-`conflict_fn`, as no server runs it. Computes docs/compare.md, "Policies".
+`conflict_fn`, as no server runs it. Computes docs/compare.md, "Rules of other products".
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
 """
-The zoo as a page in Markdown: a table for every anomaly, and the schedules that its cells name, each once.
+The zoo as a page in Markdown: a table of all cells, and the schedules that they name, each once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from string import ascii_lowercase
 
 from conflict.whatif.zoo.cell import Cell
 from conflict.whatif.zoo.pairs import ANOMALIES, NONE
-from conflict.whatif.zoo.picture import text_of
 from conflict.whatif.zoo.telling import CONTRADICTED, RECORDED
 from conflict.whatif.zoo.zoo import Zoo
 
+_MARKS = {"recorded": RECORDED, "contradicted": CONTRADICTED}
 _SHOWN_FIRST = 7  # the format whose cell is shown, if a schedule is one of it
 Schedules = Mapping[tuple[str, ...], Sequence[Cell]]
 
@@ -28,7 +28,7 @@ def schedules_of(zoo: Zoo) -> Schedules:
 
 def page_of(zoo: Zoo, pictures: str) -> str:
     """
-    Return the tables and schedules of a page.
+    Return the table of all cells and the list of their schedules.
 
     Args:
         zoo: The zoo.
@@ -36,10 +36,9 @@ def page_of(zoo: Zoo, pictures: str) -> str:
     """
     schedules = schedules_of(zoo)
     names = {steps: _letter(number) for number, steps in enumerate(schedules)}
-    parts = ["\n".join(_summary(zoo)), *_tables(zoo, names), "## Schedules"]
-    for steps, cells in schedules.items():
-        parts += _schedule(names[steps], cells, pictures)
-    return "".join(f"{part}\n\n" for part in parts).rstrip("\n") + "\n"
+    listed = _listed(schedules, names, pictures)
+    parts: list[Iterable[str]] = [_summary(zoo), _table(zoo, names), ["## Schedules"], listed]
+    return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
 
 
 def _letter(number: int) -> str:
@@ -66,20 +65,23 @@ def _summary(zoo: Zoo) -> Iterator[str]:
     )
 
 
-def _tables(zoo: Zoo, names: Mapping[tuple[str, ...], str]) -> Iterator[str]:
-    formats = list(dict.fromkeys(cell.binlog_type for cell in zoo))
-    rows = list(dict.fromkeys(cell.row for cell in zoo))
-    cells = {(cell.row, cell.anomaly, cell.binlog_type): cell for cell in zoo}
-    for anomaly in dict.fromkeys(cell.anomaly for cell in zoo):
-        name, what = ANOMALIES[anomaly]
-        yield f"## {name[0].upper()}{name[1:]}"
-        yield what
-        lines = [_line(["function", *(f"type {number}" for number in formats)]), "|---" * (len(formats) + 1) + "|"]
-        for row in rows:
-            shown = [_cell(cells[row, anomaly, number], names) for number in formats]
-            function, comma, values = row.partition(", ")
-            lines.append(_line([row if function == NONE else f"`{function}`{comma}{values}", *shown]))
-        yield "\n".join(lines)
+def _table(zoo: Zoo, names: Mapping[tuple[str, ...], str]) -> Iterator[str]:
+    """Yield a table of all cells; formats and values of a function with the same cells share a line."""
+    anomalies = list(dict.fromkeys(cell.anomaly for cell in zoo))
+    shown: dict[tuple[str, str | None, int], list[str]] = {}
+    for cell in zoo:
+        shown.setdefault((cell.function, cell.written, cell.binlog_type), []).append(_cell(cell, names))
+    formats: dict[tuple[str, str | None, tuple[str, ...]], list[str]] = {}
+    for (function, written, binlog_type), cells in shown.items():
+        formats.setdefault((function, written, tuple(cells)), []).append(str(binlog_type))
+    lines: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (function, written, line), types in formats.items():
+        lines.setdefault((function, ",".join(types), line), []).append(written or "")
+    yield _line(["function", "types", *(ANOMALIES[anomaly][0] for anomaly in anomalies)])
+    yield "|---" * (len(anomalies) + 2) + "|"
+    for (function, together, line), values in lines.items():
+        name = NONE if function == NONE else f"`{function}`"
+        yield _line([", ".join([name, *filter(None, values)]), together, *line])
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -89,34 +91,14 @@ def _line(cells: Sequence[str]) -> str:
 def _cell(cell: Cell, names: Mapping[tuple[str, ...], str]) -> str:
     if cell.steps is None:
         return "refused" if cell.refusal is not None else "none"
-    mark = {"recorded": f" {RECORDED}", "contradicted": f" {CONTRADICTED}"}.get(cell.mark, "")
-    return f"**{cell.length}** [{names[cell.steps]}](#{_anchor(names[cell.steps])}){mark}"
+    return f"{cell.length}{names[cell.steps]}{_MARKS.get(cell.mark, '')}"
 
 
-def _anchor(name: str) -> str:
-    return f"schedule-{name}"
-
-
-def _schedule(name: str, cells: Sequence[Cell], pictures: str) -> Iterator[str]:
-    """Yield what is shown of a schedule: its steps, what it shows where, its picture and the same as text."""
-    shown = cells[0]
-    yield f"### Schedule {name}"
-    load, *steps = shown.steps or ()
-    yield f"{load[0].upper()}{load[1:]}. {'; '.join(steps)}."
-    for anomaly in dict.fromkeys(cell.anomaly for cell in cells):
-        rows: dict[str, list[str]] = {}
-        for cell in sorted(cells, key=lambda cell: cell.binlog_type):
-            if cell.anomaly is anomaly:
-                rows.setdefault(cell.row, []).append(str(cell.binlog_type))
-        yield f"*{ANOMALIES[anomaly][0]}*: {_together(rows)}."
-    title = f"{shown.row}, binlog type {shown.binlog_type}"
-    yield f"![{title}: {'; '.join(steps)}]({pictures}/{shown.name}.svg)"
-    yield f"{title}:\n\n```text\n{text_of(shown)}```"
-
-
-def _together(rows: Mapping[str, Sequence[str]]) -> str:
-    """Return rows with their formats; those with the same formats stand together."""
-    found: dict[tuple[str, ...], list[str]] = {}
-    for row, formats in rows.items():
-        found.setdefault(tuple(formats), []).append(row)
-    return "; ".join(f"{', '.join(names)} (type {', '.join(formats)})" for formats, names in found.items())
+def _listed(schedules: Schedules, names: Mapping[tuple[str, ...], str], pictures: str) -> Iterator[str]:
+    """Yield a table of the schedules, each with a link to its picture under one function and format."""
+    yield _line(["schedule", "steps", "picture"])
+    yield "|---|---|---|"
+    for steps, cells in schedules.items():
+        shown = cells[0]
+        title = f"{shown.row}, type {shown.binlog_type}"
+        yield _line([names[steps], "; ".join(steps), f"[{title}]({pictures}/{shown.name}.svg)"])

@@ -1,10 +1,9 @@
 """
-A schedule as a picture of two lanes: as text, and as SVG.
+A schedule as a picture of two lanes, as SVG.
 """
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
 from conflict.history.timeline import EpochApply, Transaction
@@ -16,29 +15,9 @@ from conflict.whatif.diverging.scope import NAMES
 from conflict.whatif.diverging.steps import Commit, Load, SetBack
 from conflict.whatif.zoo.cell import Cell
 
-_LINE = 46  # characters of a lane
-
-
-def text_of(cell: Cell) -> str:
-    """Return the picture as text: a lane of each cluster, a step a line, the rows at first and at the end."""
-    lines = [f"       {NAMES[0]:{_LINE}}  {NAMES[1]}"]
-    for line in timeline(cell.scope, cell.walk):
-        texts = [line.text if line.cluster in (name, None) else "" for name in NAMES]
-        lines += _beside(str(line.number) if line.number else "start", texts)
-    lines += _beside("end", [cell.rows_at_the_end[name] for name in NAMES])
-    return "".join(f"{each.rstrip()}\n" for each in lines)
-
-
-def _beside(label: str, texts: list[str]) -> Iterator[str]:
-    """Yield lines of a label and two texts beside each other."""
-    left, right = ([part for line in text.split("\n") for part in textwrap.wrap(line, _LINE)] for text in texts)
-    for place in range(max(len(left), len(right))):
-        here, there = (side[place] if place < len(side) else "" for side in (left, right))
-        yield f"{label if place == 0 else '':>5}  {here:{_LINE}}  {there}"
-
 
 def picture_of(cell: Cell) -> str:
-    """Return the picture as SVG: arrows go from the commits of an epoch to where it is applied."""
+    """Return the picture: arrows go from the commits of an epoch to where it is applied."""
     scope, walk = cell.scope, cell.walk
     texts = {line.number: line.text for line in timeline(scope, walk)}
     start, ends = texts.pop(0), ending(scope, walk)

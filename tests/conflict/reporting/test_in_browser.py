@@ -1,16 +1,13 @@
 """Reports in headless Chromium, where it is installed."""
 
 import html
-import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.browser import BROWSER, measured
 from tests.conflict.cli.commands import invoke
 
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 # A page that shows the report in a frame of some width, and then writes what it measured into its title.
 HARNESS = """<!DOCTYPE html><title></title>
 <iframe width="{width}" height="2000" srcdoc="{page}"></iframe>
@@ -23,10 +20,6 @@ onload = () => {{
     frame.contentWindow.performance.getEntriesByType("resource").length, color].join("|");
 }};
 </script>"""
-OPTIONS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--virtual-time-budget=5000"),
-)
 THEMES = {"light": (1, "rgb(243, 245, 247)"), "dark": (0, "rgb(13, 17, 23)")}
 
 
@@ -41,17 +34,8 @@ def test_a_browser_shows_the_page(results: dict[str, Path], tmp_path: Path, widt
     harness = tmp_path / "harness.html"
     harness.write_text(HARNESS.format(width=width, page=html.escape(page.read_text("utf-8"))), "utf-8")
     scheme, color = THEMES[theme]
-    arguments = (f"--blink-settings=preferredColorScheme={scheme}", f"--user-data-dir={tmp_path / 'profile'}")
-    done = subprocess.run(
-        [str(BROWSER), *OPTIONS, *arguments, "--dump-dom", harness.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    found = re.search("<title>measured(.*?)</title>", done.stdout)
-    assert found is not None, done.stdout[:200]
-    scrolled, shown, figures, requests, background = found[1].strip("|").split("|")
+    found = measured(harness, tmp_path / "profile", f"--blink-settings=preferredColorScheme={scheme}")
+    scrolled, shown, figures, requests, background = found.strip("|").split("|")
     assert int(scrolled) <= width
     assert int(shown) == int(figures) > 0
     assert int(requests) == 0

@@ -1,4 +1,4 @@
-"""What is written of a zoo: the page, the pictures, the tests; docs/zoo.md and README."""
+"""What is written of a zoo: the page, the pictures, the tests; docs/zoo.md."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from conflict.errors import ConfigurationError
 from conflict.whatif.diverging.scope import Scope
 from conflict.whatif.diverging.words import schedule_of, step_text
 from conflict.whatif.zoo.page import page_of
+from conflict.whatif.zoo.pairs import ANOMALIES
 from conflict.whatif.zoo.zoo import Zoo
 from tests.conflict.cli.commands import invoke
 from tests.conflict.whatif.diverging.schedules import walk
-from tools.zoo_page import PAGE, README, part, readme_table
+from tools.zoo_page import PAGE, part
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -51,17 +52,36 @@ def test_no_steps(text: str) -> None:
 
 
 def test_the_page_names_its_schedules_and_pictures(folder: tuple[Zoo, Path]) -> None:
-    """Each letter has a section, each picture is there, and has an arrow for each epoch that was applied."""
+    """Each cell and each schedule stand there, each picture exists, with an arrow for each epoch that was applied."""
     zoo, out = folder
     page = (out / "zoo.md").read_text("utf-8")
     assert page == f"# The zoo\n\n{page_of(zoo, 'pictures')}"
-    sections = set(re.findall(r"^### Schedule (\w+)$", page, re.MULTILINE))
-    assert set(re.findall(r"\(#schedule-(\w+)\)", page)) == sections
+    schedules = dict(re.findall(r"^\| (\w+) \| (the clusters hold .*?) \| \[", page, re.MULTILINE))
+    shown = cells_of(page)
+    for cell in zoo:
+        found = re.fullmatch(r"(\d+)(\w+)✓|none", shown[cell.row, cell.binlog_type, cell.anomaly])
+        assert found is not None
+        assert found[1] == (None if cell.length is None else str(cell.length))
+        assert schedules.get(found[2], "").split("; ") == list(cell.steps or [""])
     for picture in re.findall(r"\]\((pictures/.+?\.svg)\)", page):
         shapes = ET.fromstring((out / picture).read_text("utf-8"))
         assert len([each for each in shapes.iter(f"{SVG}line") if each.get("marker-end")]) >= 1
-    assert "refused: the row does not exist" not in page
-    assert "| none |" in page
+
+
+def cells_of(page: str) -> dict[tuple[str, int, str], str]:
+    """Return what a page shows of each cell, by row, binlog type and anomaly."""
+    anomalies = {words: goal.value for goal, (words, _) in ANOMALIES.items()}
+    heading = re.search(r"^\| function \| types \| (.*) \|$", page, re.MULTILINE)
+    assert heading is not None
+    columns = [anomalies[words] for words in heading[1].split(" | ")]
+    found: dict[tuple[str, int, str], str] = {}
+    for names, types, line in re.findall(r"^\| (\S+(?:, [\w, ]+)?) \| ([\d,]+) \| (.*) \|$", page, re.MULTILINE):
+        function, *values = names.replace("`", "").split(", ")
+        for row in [f"{function}, {value}" for value in values] or [function]:
+            for number in types.split(","):
+                for anomaly, cell in zip(columns, line.split(" | "), strict=True):
+                    assert found.setdefault((row, int(number), anomaly), cell) is cell
+    return found
 
 
 def test_tests_of_cells_are_green(folder: tuple[Zoo, Path]) -> None:
@@ -114,22 +134,8 @@ def test_the_command(tmp_path: Path) -> None:
     assert invoke("zoo", *asked, "--out", out)[0] == 0
 
 
-def test_readme_shows_the_page() -> None:
-    """Of type 7, the same lengths."""
-    page, shown = part(PAGE.read_text("utf-8"), "zoo"), part(README.read_text("utf-8"), "zoo")
-    lines = [[cell.strip().replace("`", "") for cell in line.split("|")[1:-1]] for line in page.splitlines()]
-    tables: dict[str, list[str]] = {}
-    for cells in lines:
-        if cells and cells[0] not in ("function", "---"):
-            length = re.match(r"\*\*(\d+)\*\*", cells[4])
-            tables.setdefault(cells[0], []).append(length[1] if length else "-")
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in shown.splitlines()[2:]]
-    assert {name: lengths for name, *lengths in rows} == tables
-
-
 @pytest.mark.slow
 def test_the_page_is_the_zoo() -> None:
     """Searched anew, it is the same."""
     zoo = conflict.zoo(workers=1)
     assert page_of(zoo, "pictures/zoo") == part(PAGE.read_text("utf-8"), "zoo")
-    assert readme_table(zoo) == part(README.read_text("utf-8"), "zoo")
