@@ -171,4 +171,4 @@ def _fitted(rows: pa.RecordBatch, field: pa.Field) -> pa.Array:
         values.field(places[part.name]).cast(part.type) if part.name in places else pa.nulls(len(rows), part.type)
         for part in field.type
     ]
-    return pa.Array.from_buffers(field.type, len(rows), [None], 0, children=parts)
+    return pa.Array.from_buffers(field.type, len(rows), values.buffers()[:1], values.null_count, children=parts)
