@@ -42,7 +42,7 @@ EXPRESSIONS_REFUSED = {
     "answers": ("conflict.requirements().to_pandas()", "pandas"),
     "comparison": (f"conflict.compare({RUN!r}, functions=['OVERWRITE']).to_pandas()", "pandas"),
     "simulation": ("conflict.simulate('model.toml').estimates()", "pandas"),
-    "cells": ("conflict.zoo().to_pandas()", "pandas"),
+    "verdicts": ("conflict.History(A=['insert 1 v=0'], B=['apply 1']).resolve('NDB$EPOCH()').to_pandas()", "pandas"),
 }
 ARROW = f"conflict.read_binlog({BINLOG!r}, 'cft.t1').to_arrow().num_rows"
 
