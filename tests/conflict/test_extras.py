@@ -81,7 +81,7 @@ def test_what_works_without(name: str, ends: dict[str, Any]) -> None:
 
 
 def test_python_without(ends: dict[str, Any]) -> None:
-    """Every name of the package is there, and changes are read into Arrow: 25 of cft.t1, as with everything."""
+    """Every name of the package is there, and changes are read into Arrow, as with everything."""
     assert ends["names"] == [0, "[]"]
     assert ends["arrow"] == [0, str(conflict.read_binlog(BINLOG, "cft.t1").to_arrow().num_rows)]
 
@@ -125,7 +125,7 @@ def test_a_broken_library_is_no_missing_one(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_requirements_of_the_small_installation() -> None:
-    """The file is made from the dependencies: those that no extra brings; and each of an extra but two is one."""
+    """The file is made from the dependencies: those that no extra brings."""
     assert REQUIREMENTS.read_text("utf-8") == core_requirements()
     core = {Requirement(line).name for line in core_requirements().splitlines() if not line.startswith("#")}
     every = {Requirement(each).name for each in PROJECT["dependencies"]}
@@ -133,7 +133,8 @@ def test_requirements_of_the_small_installation() -> None:
 
 
 def test_version() -> None:
-    """It is that of pyproject.toml, and asking for it loads neither numpy nor pyspark."""
+    """It is that of pyproject.toml and CITATION.cff, and asking for it loads neither numpy nor pyspark."""
+    assert f"\nversion: {PROJECT['version']}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
     code = "import sys, conflict; print(conflict.__version__, *{'numpy', 'pyspark'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [PROJECT["version"]]
