@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from conflict.explaining.events import EventKind, StoryEvent, plain_value, verb
 from conflict.explaining.story import Story
 from conflict.rules.decision import came_back_words
-from conflict.surroundings import provide_matplotlib_folder
+from conflict.surroundings import load_matplotlib
 from ndb_formats.types.values import Value
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def draw_story(story: Story, path: Path) -> None:
         story: The story.
         path: The file, ``*.png`` or ``*.svg``.
     """
-    provide_matplotlib_folder()
+    load_matplotlib()
     import matplotlib as mpl  # noqa: PLC0415  # only for a picture
     from matplotlib.figure import Figure  # noqa: PLC0415  # only for a picture
 

@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET  # only of SVG that matplotlib wrote her
 import numpy as np
 
 from conflict.errors import ConfigurationError
-from conflict.surroundings import provide_matplotlib_folder
+from conflict.surroundings import load_matplotlib
 from conflict.telling.shown_text import one_line
 from conflict.telling.value import Chart, Form, shown
 
@@ -55,11 +55,14 @@ def check_chart_file(path: Path | None) -> None:
     Make sure that a chart can be drawn into a file.
 
     Raises:
-        ConfigurationError: Its name has another ending than those of the formats.
+        ConfigurationError: Its name has another ending than those of the formats, or matplotlib is not installed.
     """
-    if path is not None and path.suffix.lower() not in _SUFFIXES:
+    if path is None:
+        return
+    if path.suffix.lower() not in _SUFFIXES:
         message = f"{path}: a chart is a file {' or '.join(f'*{suffix}' for suffix in _SUFFIXES)}"
         raise ConfigurationError(message)
+    load_matplotlib()
 
 
 def draw(chart: Chart, kind: str, width: float = WIDE) -> bytes:
@@ -71,7 +74,7 @@ def draw(chart: Chart, kind: str, width: float = WIDE) -> bytes:
         kind: ``svg`` or ``png``.
         width: Its width in inches.
     """
-    provide_matplotlib_folder()
+    load_matplotlib()
     from matplotlib.figure import Figure  # noqa: PLC0415  # it may have to look for all fonts first
 
     with drawing_settings(chart, width):
