@@ -11,7 +11,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from conflict.telling.drawing import WIDE, drawing_settings, fill, height_of, saved
-from conflict.telling.svg import accessible_svg
+from conflict.telling.svg import accessible_svg, svg_file
 from conflict.telling.value import Chart
 
 
@@ -31,7 +31,7 @@ class Picture(Figure):
         super().savefig(fname, **options)
         if isinstance(fname, str | PathLike) and Path(fname).suffix.lower() == ".svg":
             drawn = Path(fname).read_bytes()
-            Path(fname).write_text(accessible_svg(drawn, self._chart.title, self._chart.description), "utf-8")
+            Path(fname).write_bytes(svg_file(drawn, self._chart.title, self._chart.description))
 
 
 def picture_of(chart: Chart) -> Picture:

@@ -25,7 +25,7 @@ def accessible_svg(svg: str | bytes, title: str, description: str, *, in_page: b
         svg: The picture, as it was drawn.
         title: What it shows.
         description: The same in words, for who does not see it.
-        in_page: Return an element as wide as its column, in the colours of the page's theme; else a file.
+        in_page: Make it as wide as its column, in the colours of the page's theme.
     """
     for prefix, space in (("", _SVG), ("xlink", _XLINK)):
         ET.register_namespace(prefix, space)
@@ -42,7 +42,12 @@ def accessible_svg(svg: str | bytes, title: str, description: str, *, in_page: b
         each.text = one_line(text)
         root.insert(place, each)
     root.attrib.update({"role": "img", "aria-labelledby": " ".join(names.values())})
-    return ("" if in_page else _DECLARATION) + ET.tostring(root, "unicode")
+    return ET.tostring(root, "unicode")
+
+
+def svg_file(svg: bytes, title: str, description: str) -> bytes:
+    """Return what a file holds of a picture; see `accessible_svg`."""
+    return (_DECLARATION + accessible_svg(svg, title, description) + "\n").encode()
 
 
 def _fit(root: ET.Element) -> None:

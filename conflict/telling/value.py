@@ -42,9 +42,9 @@ class Chart:
         measure: What the numbers are, with their unit.
         over: What the first column is, where it is an axis.
         note: What one must know to read it.
+        spans: By series of `LINES`, between which values each number is sure to lie; none where that is not known.
         ends: What stands at the end of each bar of `STACKED`; the number where there is none.
         clusters: How many series, from the first, are of a cluster each: these have colours of their own.
-        spans: By series of `LINES`, between which values each number is sure to lie; none where that is not known.
     """
 
     name: str
@@ -54,9 +54,9 @@ class Chart:
     measure: str
     over: str = ""
     note: str = ""
+    spans: Mapping[str, Sequence[tuple[float, float] | None]] = attrs.field(factory=dict)
     ends: Sequence[str] = ()
     clusters: int = 0
-    spans: Mapping[str, Sequence[tuple[float, float] | None]] = attrs.field(factory=dict)
 
     @property
     def description(self) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from conflict.reporting.html.glossary import words_explained
-from conflict.telling.html import Html, element, escaped, figure, joined, listing_html, sentence, table_html
+from conflict.telling.html import Html, element, escaped, figure, joined, listing_html, picture, sentence, table_html
 from conflict.telling.palette import DARK, LIGHT
 from conflict.telling.part import Headline, Part
 from conflict.telling.value import Table
@@ -52,6 +52,7 @@ a { color: inherit; }
 @media (max-width: 40rem) {
   main { padding: .5rem; } section, header { padding: .75rem; }
   .wide { display: none; } .narrow { display: block; }
+  code { white-space: normal; overflow-wrap: anywhere; }
   dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; }
   td, th { padding: .3rem .4rem; }
   .broad thead { display: none; } .broad, .broad tbody, .broad tr { display: block; }
@@ -131,6 +132,7 @@ def _section(part: Part, number: int) -> Html:
         else "",
         element("dl", *(_asked(name, text) for name, text in part.asked.items())),
         *map(table_html, telling.tables[:1]),
+        *_example(part),
         *map(figure, telling.charts),
         *map(table_html, telling.tables[1:]),
         *map(listing_html, telling.listings),
@@ -140,6 +142,13 @@ def _section(part: Part, number: int) -> Html:
         ),
         id=f"part-{number}",
     )
+
+
+def _example(part: Part) -> Iterator[Html]:
+    shown = part.example
+    if shown is not None:
+        note = joined(("The same in words: ", element("code", shown.command)))
+        yield picture(shown.title, shown.wide, shown.narrow, note)
 
 
 def _glossary(parts: Sequence[Part]) -> Html:
