@@ -5,6 +5,7 @@ Draws charts with matplotlib: as SVG for a page, where colours follow the theme,
 from __future__ import annotations
 
 import io
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ _NUMBER = "{x:,.10g}"
 _SUFFIXES = (".png", ".svg")
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 _HATCHES = ("", "////", "||||", "\\\\\\\\", "xxxx", "----")  # circles would take 250 kB of SVG
-_TITLE = 0.3  # inches
+_TITLE, _TITLE_LETTERS = 0.3, 11.0  # inches of a title, and its letters in an inch
 _ROOM = 1.02  # above the greatest number, as a part of it
 _LABEL_ROOM = 1.1  # right of the longest bar, for its number
 _MARKER, _MARKER_STEP = 4.5, 2.0  # points: of the last series, and how much larger each one before it is
@@ -111,9 +112,19 @@ def fill(figure: Figure, chart: Chart, *, title: bool) -> None:
     _FORMS[chart.form](axes, chart)
     if chart.data.num_columns > 2:  # several series
         columns = _legend_columns(chart, figure.get_figwidth())
-        figure.legend(loc="outside upper left", ncols=columns, frameon=False)
+        below = 1 - title * _TITLE / figure.get_figheight()
+        figure.legend(loc="outside upper left", ncols=columns, frameon=False, bbox_to_anchor=(0, 0, 1, below))
     if title:
-        axes.set_title(one_line(chart.title), loc="left", size="medium", weight="bold")
+        _write_title(figure, one_line(chart.title))
+
+
+def _write_title(figure: Figure, text: str) -> None:
+    """Write a title above all else."""
+    high = figure.get_figheight()
+    text = textwrap.shorten(text, int(_TITLE_LETTERS * figure.get_figwidth()), placeholder=" ...")
+    figure.text(0.01, 1 - _TITLE / 2 / high, text, va="center", weight="bold")
+    engine: Any = figure.get_layout_engine()
+    engine.set(rect=(0, 0, 1, 1 - _TITLE / high))
 
 
 def saved(figure: Figure, kind: str) -> bytes:
