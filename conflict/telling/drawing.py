@@ -110,21 +110,18 @@ def fill(figure: Figure, chart: Chart, *, title: bool) -> None:
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     _FORMS[chart.form](axes, chart)
+    high, left = figure.get_figheight(), figure.get_figheight()
+    if title:
+        letters = int(_TITLE_LETTERS * figure.get_figwidth())
+        text = textwrap.shorten(one_line(chart.title), letters, placeholder=" ...")
+        figure.text(0.01, 1 - _TITLE / 2 / high, text, va="center", weight="bold")
+        left -= _TITLE
     if chart.data.num_columns > 2:  # several series
         columns = _legend_columns(chart, figure.get_figwidth())
-        below = 1 - title * _TITLE / figure.get_figheight()
-        figure.legend(loc="outside upper left", ncols=columns, frameon=False, bbox_to_anchor=(0, 0, 1, below))
-    if title:
-        _write_title(figure, one_line(chart.title))
-
-
-def _write_title(figure: Figure, text: str) -> None:
-    """Write a title above all else."""
-    high = figure.get_figheight()
-    text = textwrap.shorten(text, int(_TITLE_LETTERS * figure.get_figwidth()), placeholder=" ...")
-    figure.text(0.01, 1 - _TITLE / 2 / high, text, va="center", weight="bold")
+        figure.legend(loc="upper left", ncols=columns, frameon=False, bbox_to_anchor=(0, 0, 1, left / high))
+        left -= _legend_height(chart, figure.get_figwidth())
     engine: Any = figure.get_layout_engine()
-    engine.set(rect=(0, 0, 1, 1 - _TITLE / high))
+    engine.set(rect=(0, 0, 1, left / high))
 
 
 def saved(figure: Figure, kind: str) -> bytes:
@@ -142,12 +139,18 @@ def svg_of(chart: Chart, width: float) -> str:
 def height_of(chart: Chart, width: float, *, title: bool) -> float:
     """Return the height in inches: bars need as much as there are, lines always the same; names need their own."""
     series: int = chart.data.num_columns - 1
-    legend = _TITLE * title + (0.2 * -(-series // _legend_columns(chart, width)) if series > 1 else 0.0)
+    above = _TITLE * title + _legend_height(chart, width)
     if chart.form not in (Form.STACKED, Form.GROUPED):
-        return 2.8 + legend
+        return 2.8 + above
     rows: int = chart.data.num_rows
     bars = rows * (series if chart.form is Form.GROUPED else 1)
-    return 0.6 + legend + (0.16 if chart.form is Form.GROUPED else 0.27) * bars + 0.08 * rows
+    return 0.6 + above + (0.16 if chart.form is Form.GROUPED else 0.27) * bars + 0.08 * rows
+
+
+def _legend_height(chart: Chart, width: float) -> float:
+    """Return the height of the names of the series in inches; none of one series."""
+    series: int = chart.data.num_columns - 1
+    return 0.12 + 0.2 * -(-series // _legend_columns(chart, width)) if series > 1 else 0.0
 
 
 def _legend_columns(chart: Chart, width: float) -> int:
