@@ -383,5 +383,13 @@ def _charts(found: Figures, runs: Sequence[Figures], of: str) -> Iterator[Chart]
     columns = {words: [own[each]["median"] for each in _QUANTILES.values()] for words, own in times.items()}
     data = pa.table({"share": list(_QUANTILES), **columns})
     note = "The label says how many of the conflict windows, and of the stale times, are at most that long."
-    yield Chart("stale-time", "Conflict windows and stale times, in ms", Form.GROUPED, data, "ms", note=note)
+    yield Chart(
+        "stale-time",
+        "Conflict windows and stale times, in ms",
+        Form.GROUPED,
+        data,
+        "ms",
+        note=note,
+        clusters=len(sites),
+    )
     yield from bytes_chart(_bytes(found), f"simulated, {of}")
