@@ -15,7 +15,7 @@ FUZZ_SECONDS := 600
 # Tests start a hundred processes: none of them compiles the modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup demo demo-spark docs docs-check test test-mysql test-ndb test-all test-lowest test-pythons fuzz check kernels bench bench-formats bench-zoo bench-large bench-page clean
+.PHONY: setup demo demo-spark docs docs-check test test-mysql test-ndb test-all test-lowest test-pythons fuzz check kernels wheel-check bench bench-formats bench-zoo bench-large bench-page clean
 
 setup: $(STAMP)          ## Python environment and Java
 
@@ -51,6 +51,9 @@ kernels: setup           ## Compile the kernels; tests and commands then start a
 test: setup              ## Everything that is fast enough for every commit
 	$(MAKE) --jobs 2 check kernels
 	$(BIN)/pytest -m "not slow" -n 2 --dist loadgroup
+
+wheel-check: setup       ## Build the wheel, install it into an environment of its own, and run it there
+	$(BIN)/python tools/wheel_check.py build/wheel
 
 test-mysql: setup         ## Files, keys, definitions, characters, conversions and repairs, judged by real servers: make test-mysql MYSQL_SOCKET=... MARIADB_SOCKET=...
 	$(BIN)/pytest tests/mysql_server/check_written_files.py tests/mysql_server/check_collations.py \

@@ -17,15 +17,15 @@ import gc
 import resource
 import shutil
 import tempfile
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import partial, reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
 import attrs
-import matplotlib as mpl
+import pyarrow as pa
 import zstandard
-from matplotlib.figure import Figure
 
 from benchmarks.end_to_end import binlogs, timed
 from benchmarks.machine import environment, start
@@ -37,6 +37,8 @@ from conflict.config.arguments import DeploymentPolicy
 from conflict.config.run_file import load_run_file
 from conflict.rules.functions import FUNCTIONS
 from conflict.runs.pipeline import resolve
+from conflict.telling.drawing import draw
+from conflict.telling.value import Chart, Form
 from conflict.whatif.simulating.model_file import parse_model
 from conflict.whatif.simulating.run import simulate
 from conflict.whatif.simulating.run_folder import write_run
@@ -144,30 +146,20 @@ def table(formats: list[Format], timings: dict[str, dict[str, Timing]]) -> str:
     return markdown_table(headings, rows)
 
 
-def draw(path: Path, formats: list[Format], timings: dict[str, dict[str, Timing]]) -> None:
-    """Draw bytes and times of each type, as parts of those of type 7."""
-    full = next(each for each in formats if each.number == 7)
-    parts: dict[str, Callable[[Format], float]] = {
-        "bytes": lambda each: each.size / full.size,
-        "bytes, compressed": lambda each: each.compressed / full.compressed,
-        "time to decode": lambda each: timings[each.name]["decode"].seconds / timings[full.name]["decode"].seconds,
-        "time to resolve": lambda each: timings[each.name]["resolve"].seconds / timings[full.name]["resolve"].seconds,
+def chart(results: Mapping[str, Mapping[str, Any]]) -> Chart:
+    """Return bytes and times of each type, in percent of those of type 7, from the results of a document."""
+    full = next(each for each in results.values() if each["number"] == 7)
+    works = [(f"time to {work}", (work, "median_processor_seconds")) for work in ("decode", "resolve")]
+    columns = {"bytes": ("size",), "bytes, compressed": ("compressed",), **dict(works)}
+    parts = {
+        title: [round(100 * reduce(getitem, path, each) / reduce(getitem, path, full)) for each in results.values()]
+        for title, path in columns.items()
     }
-    mpl.rcParams["svg.hashsalt"] = "formats"  # the same file for the same figures
-    figure = Figure(figsize=(9, 4.5), layout="constrained")
-    axes = figure.subplots()
-    height = 0.8 / len(parts)
-    for place, (title, part) in enumerate(parts.items()):
-        lines = [number + place * height for number in range(len(formats))]
-        bars = axes.barh(lines, [100 * part(each) for each in formats], height, label=title)
-        axes.bar_label(bars, fmt="%.0f", padding=2, fontsize=7)
-    names = [f"{each.name}\n{len(each.judges)} of {len(FUNCTIONS)} functions" for each in formats]
-    axes.set_yticks([number + 1.5 * height for number in range(len(formats))], names, fontsize=8)
-    axes.invert_yaxis()
-    axes.set_xlabel("percent of type 7, FULL_USE_UPDATE")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.4, 1.12), ncols=len(parts), fontsize=8, frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, metadata={"Date": None, "Title": "What each binlog type takes, beside type 7"})
+    names = [f"{name} ({len(each['judges'])} of {len(FUNCTIONS)})" for name, each in results.items()]
+    title = "What each binlog type takes, and how many functions can judge every change of it"
+    return Chart(
+        "formats", title, Form.GROUPED, pa.table({"type": names, **parts}), "percent of type 7, FULL_USE_UPDATE"
+    )
 
 
 def main() -> None:
@@ -194,7 +186,7 @@ def main() -> None:
         },
     }
     write_results(arguments.out, document, [text])
-    draw(arguments.out.with_suffix(".svg"), [*formats.values()], timings)
+    arguments.out.with_suffix(".svg").write_bytes(draw(chart(document["results"]), "svg"))
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conflict.extras import program_version
 from conflict.surroundings import allow_missing_ssl
 from ndb_formats.compiled_cache import provide_cache
 
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from conflict.api.runs import check, compare, ingest, resolve
     from conflict.api.searching import diverge, zoo
     from conflict.api.setting_up import init
+    from conflict.api.spark import register, spark_session
     from conflict.checking.answers import Requirements
     from conflict.checking.logged_statements import LoggedStatements
     from conflict.checking.replica_report import ReplicaReport
@@ -69,8 +71,6 @@ if TYPE_CHECKING:
     from conflict.results.result import Result, read_result
     from conflict.rules.decision import Decision
     from conflict.rules.seen import APPLY, IGNORE, FoundRow, IncomingChange, merge, reject
-    from conflict.spark.data_source import register
-    from conflict.spark.session import spark_session
     from conflict.typed.history import History
     from conflict.typed.verdicts import Verdicts
     from conflict.whatif.comparing.comparison import Comparison
@@ -79,6 +79,8 @@ if TYPE_CHECKING:
     from conflict.whatif.simulating.simulation import Simulation
     from conflict.whatif.sweeping.swept import Sweep
     from conflict.whatif.zoo.zoo import Zoo
+
+    __version__: str
 
 __all__ = [
     "APPLY",
@@ -153,8 +155,7 @@ _MODULES = {
     "conflict.config.run_file": ("RunFile", "load_run_file"),
     "conflict.errors": ("ConfigurationError", "ConflictError", "HistoryError", "NotBuiltError"),
     "conflict.explaining.story": ("Story",),
-    "conflict.spark.data_source": ("register",),
-    "conflict.spark.session": ("spark_session",),
+    "conflict.api.spark": ("register", "spark_session"),
     "conflict.checking.report": ("Report",),
     "conflict.api.judging": ("conformance",),
     "conflict.judge.report": ("Conformance",),
@@ -186,6 +187,8 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return program_version()
     for module, names in _MODULES.items():
         if name in names:
             return getattr(import_module(module), name)

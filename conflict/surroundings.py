@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
-from conflict.errors import ConfigurationError
+from conflict.extras import imported
 from ndb_formats.compiled_cache import can_be_written, private_folders
 
 _MATPLOTLIB = "MPLCONFIGDIR"
@@ -40,20 +39,21 @@ def allow_missing_ssl() -> None:
             del sys.modules["ssl"]
 
 
-def provide_matplotlib_folder() -> None:
+def load_matplotlib() -> None:
     """
-    Make sure, before matplotlib is loaded, that it is there and has a folder for the list of fonts.
+    Load matplotlib, which finds a folder for its list of fonts.
 
     The list takes seconds to make; without a folder matplotlib warns, and makes it every time.
 
     Raises:
         ConfigurationError: It is not installed.
     """
-    if find_spec("matplotlib") is None:
-        message = "pictures are drawn by matplotlib, which is not installed: pip install matplotlib"
-        raise ConfigurationError(message)
-    if os.environ.get(_MATPLOTLIB):
-        return
+    if not os.environ.get(_MATPLOTLIB):
+        _provide_matplotlib_folder()
+    imported("matplotlib")
+
+
+def _provide_matplotlib_folder() -> None:
     config = Path(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"))  # noqa: PTH111  # raises nothing
     if config.is_absolute() and can_be_written(config / "matplotlib"):
         return

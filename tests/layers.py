@@ -24,6 +24,7 @@ LAYERS = {
     "conflict": (
         "errors",
         "documents",
+        "extras",
         "surroundings",
         "rules",
         "resolvers",

@@ -74,10 +74,7 @@ from tools.generated_parts import (
 )
 
 ROOT = Path(__file__).parents[1]
-PAGES = {
-    path.name: path
-    for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
-}
+PAGES = {path.name: path for path in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]}
 # What takes half a minute; its commands are those of other pages, on a longer recording.
 LONG_PAGES = ("case-study.md",)
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")

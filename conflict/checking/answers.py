@@ -5,18 +5,21 @@ What `conflict.requirements` returns: which conflict functions work with which b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
-import pandas as pd
 
 from conflict.checking.findings import Severity
 from conflict.checking.reasons import weight_of
 from conflict.checking.report import answer_json, tell_answer, tell_answers
 from conflict.checking.requirements import Answer, mark
 from conflict.config.arguments import DeploymentPolicy
+from conflict.extras import data_frame
 from conflict.telling.shown import Shown
 from conflict.telling.value import Telling
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @attrs.frozen(repr=False, eq=False)
@@ -54,7 +57,7 @@ class Requirements(Shown):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return an answer a row: function, binlog_type, status, mark, and the codes of the reasons against it."""
-        return pd.DataFrame(
+        return data_frame(
             {
                 "function": name,
                 "binlog_type": answer.deployment.source.binlog_type,

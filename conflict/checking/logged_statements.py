@@ -5,16 +5,19 @@ What `conflict.logging` returns: how statements are logged.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
-import pandas as pd
 
+from conflict.extras import data_frame
 from conflict.telling.shown import Shown
 from conflict.telling.value import Entry, Listing, Table, Telling, Tone, Toned
 from ndb_formats.statement_logging.decision import BinlogFormat
 from ndb_formats.statement_logging.messages import Level, LoggingMessage
 from ndb_formats.statement_logging.statement_log import LoggedStatement, StatementOutcome
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _REFUSED = "refused"
 
@@ -46,7 +49,7 @@ class LoggedStatements(Shown):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a possible outcome a row: statement (its number), text, format, logged, rolled_back, messages."""
-        return pd.DataFrame(
+        return data_frame(
             {
                 "statement": number,
                 "text": statement.text,

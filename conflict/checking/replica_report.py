@@ -5,17 +5,20 @@ What `conflict.check_replica` returns: whether a replica's tables can take what 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
-import pandas as pd
 
 from conflict.checking.findings import Finding, Severity, TablePlace
 from conflict.checking.report import TONES, findings_listing
+from conflict.extras import data_frame
 from conflict.telling.shown import Shown
 from conflict.telling.shown_text import counted
 from conflict.telling.value import Table, Telling, Tone, Toned
 from ndb_formats.rules.replica.check import ReplicaSettings
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _GUARANTEES = {
     Severity.REFUSED: "not guaranteed",
@@ -63,7 +66,7 @@ class ReplicaReport(Shown):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a finding a row: table, column, code, severity, reason."""
-        return pd.DataFrame(
+        return data_frame(
             {
                 "table": finding.places[0].table,
                 "column": finding.at,

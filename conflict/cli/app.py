@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -28,6 +27,7 @@ from conflict.cli.refusals import ExitCode, closed_pipe, interrupted, refused, r
 from conflict.config.text_file import place_of, refuse_address
 from conflict.decoding.staging import stopped_politely
 from conflict.errors import ConfigurationError
+from conflict.extras import program_version
 from ndb_formats.errors import did_you_mean
 
 
@@ -271,7 +271,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"ndb-conflict {version('ndb-conflict')}")
+        typer.echo(f"ndb-conflict {program_version()}")
         raise typer.Exit
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -128,6 +129,11 @@ def warn_of(remarks: Iterable[LogRemark]) -> bool:
 def say(sentence: str) -> None:
     """Print a sentence about the input, on standard error."""
     messages.print(sentence, highlight=False, markup=False, soft_wrap=True)
+
+
+def say_folded(sentence: str) -> None:
+    """Print a sentence on standard error, on lines that the terminal has room for; words stay whole."""
+    say(fill(sentence, messages.width, break_long_words=False, break_on_hyphens=False))
 
 
 def load_definitions(schema: Path | None, binlogs: Sequence[Path | str], *, inexact_keys: bool) -> Schema:

@@ -7,8 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conflict.api.runs import additions_of, run_of
-from conflict.cli.common import progress_bars
-from conflict.cli.refusals import messages
+from conflict.cli.common import progress_bars, say_folded
 
 if TYPE_CHECKING:
     from conflict.cli.from_functions import Call
@@ -44,11 +43,6 @@ def show_draft(draft: Draft) -> None:
         files = f"{len(log.files):,} binlog files" if len(log.files) > 1 else "1 binlog file"
         last = f" to {log.files[-1].name}" if len(log.files) > 1 else ""
         has = "is" if len(cluster.logs) == 1 else "has"
-        messages.print(
-            f"Cluster {cluster.name} {has} server {log.server_id}: {files}, {log.files[0].name}{last}.",
-            highlight=False,
-            markup=False,
-            soft_wrap=True,
-        )
+        say_folded(f"Cluster {cluster.name} {has} server {log.server_id}: {files}, {log.files[0].name}{last}.")
     for sentence in () if draft.shown is None else draft.shown.sentences:
-        messages.print(sentence, highlight=False, markup=False, soft_wrap=True)
+        say_folded(sentence)

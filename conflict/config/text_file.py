@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 from conflict.documents import Must
 from conflict.errors import ConfigurationError
+from conflict.extras import install_command
 from ndb_formats.errors import FormatError
 from ndb_formats.stored import ADDRESS, Stored, path_of, storage
 
@@ -63,7 +64,8 @@ def place_of(given: Path | str, what: str = "the path") -> Path:
     try:
         storage(address)
     except ImportError as error:
-        message = f"{what} is {address}, and reading {scheme}// lacks a package: {error}; {_INSTALL}"
+        remedy = f"for s3://, {install_command('s3')}; {_OTHERS}"
+        message = f"{what} is {address}, and reading {scheme}// lacks a package: {error}; {remedy}"
         raise ConfigurationError(message) from error
     except Exception as error:  # each library has its own
         message = f"{what} is {address}, which cannot be opened here: {' '.join(str(error).split())}; {_KNOWN}"
@@ -87,7 +89,7 @@ def places_of(given: Path | str | Iterable[Path | str]) -> list[Path]:
 
 
 _MOUNTED = {"file:": "give the path itself", "dbfs:": "give what Databricks mounts, as /dbfs/... or /Volumes/..."}
-_INSTALL = "pip install 'ndb-conflict[s3]' has that for s3://; other storage needs the package that fsspec names"
+_OTHERS = "other storage needs the package that fsspec names"
 _KNOWN = "give a path, or an address that fsspec knows, as s3:// (s3a:// is the same), gs:// or abfs://"
 
 

@@ -23,6 +23,7 @@ from conflict.decoding.inputs import Inputs, opened_inputs
 from conflict.decoding.one_table import fitted_changes, joined_schema
 from conflict.discovery.logs import log_source
 from conflict.errors import ConfigurationError, LogWarning
+from conflict.extras import imported
 from conflict.telling.html import telling_html
 from conflict.telling.shown_text import counted, one_line
 from conflict.telling.terminal import telling_text
@@ -255,8 +256,7 @@ class BinlogTable:
         Each column of an image is a column of its own, ``after.x``. Integers and texts are nullable, and integers are
         exact; a column that an image does not carry is missing, as NULL is.
         """
-        import pandas as pd  # noqa: PLC0415  # only if it is asked for
-
+        pd = imported("pandas")
         kinds = {kind: getattr(pd, f"{str(kind).capitalize().replace('Ui', 'UI')}Dtype")() for kind in _INTEGERS}
         # Kept as Arrow, texts would compare to masks of Arrow, which pandas does not join with those of integers.
         kinds[pa.string()] = pd.StringDtype("python")
@@ -271,12 +271,7 @@ class BinlogTable:
         Raises:
             ConfigurationError: polars is not installed.
         """
-        try:
-            import polars as pl  # noqa: PLC0415  # not among the requirements
-        except ImportError:
-            message = "to_polars needs the library polars; install it with: pip install polars"
-            raise ConfigurationError(message) from None
-        return pl.from_arrow(self.to_arrow())
+        return imported("polars").from_arrow(self.to_arrow())
 
     def __repr__(self) -> str:
         return repr(self.summary)

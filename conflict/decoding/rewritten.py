@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
-import pandas as pd
 
+from conflict.extras import data_frame
 from conflict.telling.shown import Shown
 from conflict.telling.shown_text import counted
 from conflict.telling.value import Table, Telling, Tone, Toned
@@ -18,6 +18,9 @@ from ndb_formats.errors import CutFileError
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.relogging import Basis
 from ndb_formats.writing.rewriting_plans import Counts, RewriteOutcome
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _CHANGED = {
     Operation.WRITE_ROW: "columns that are not the default",
@@ -78,7 +81,7 @@ class Rewritten(Shown):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return an outcome a row: table, operation, rewritten, result, lacking (columns), rows."""
-        return pd.DataFrame(self._changes())
+        return data_frame(self._changes())
 
     def _changes(self) -> Iterator[dict[str, Any]]:
         for outcome in _ordered(self.counts):

@@ -23,6 +23,7 @@ from conflict.explaining.events import (
     row_words,
     verb,
 )
+from conflict.extras import imported
 from conflict.results.doubts import Doubt, alarms_of, warnings_of
 from conflict.telling.html import telling_html
 from conflict.telling.shown_text import counted
@@ -240,6 +241,7 @@ class Story:
 
     def to_pandas(self) -> Any:
         """Return the events as a DataFrame of pandas."""
+        imported("pandas")
         return self.to_arrow().to_pandas(maps_as_pydicts="strict")
 
 

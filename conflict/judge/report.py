@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from conflict.extras import data_frame
 from conflict.judge.judge import CaseStatus, CaseVerdict
 from conflict.telling.html import telling_html
 from conflict.telling.shown_text import counted
@@ -52,9 +53,7 @@ class Conformance:
 
     def to_pandas(self) -> Any:
         """Return a DataFrame of pandas with a row per case; of a resolver, with what it decides otherwise."""
-        import pandas as pd  # noqa: PLC0415  # where it is wanted
-
-        return pd.DataFrame([self._row(each) for each in self.verdicts])
+        return data_frame(self._row(each) for each in self.verdicts)
 
     def _row(self, verdict: CaseVerdict) -> dict[str, Any]:
         found = {name: getattr(verdict, name) for name in _ROW}

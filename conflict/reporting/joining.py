@@ -11,6 +11,7 @@ import attrs
 from conflict.reporting.cost import cost_column, cost_headline, cost_table
 from conflict.telling.bytes_by_type import BYTES_CHART
 from conflict.telling.part import Bytes, Headline, Measured, Part, Topic, log_words
+from conflict.telling.shown_text import percent
 from conflict.telling.value import Telling
 
 _CLOSE = 0.02  # of the rows of a log, as a comparison counts them: rows of its last epochs may be missing
@@ -74,7 +75,7 @@ def _with_model_check(parts: Sequence[Part]) -> list[Part]:
         return list(parts)
     said = (
         f"Simulated with epochs that take as long as the recorded ones, {name} loses "
-        f"{100 * simulated.lost_share[1]:.1f} %; in the recording it lost {100 * recorded:.1f} %."
+        f"{percent(simulated.lost_share[1])}; in the recording it lost {percent(recorded)}."
     )
     if not any(line.topic is Topic.LIMIT for part in parts for line in part.headlines):
         return [part.with_sentences(said) if part is simulated else part for part in parts]

@@ -4,7 +4,7 @@ What a report says of a result of `resolve`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,14 @@ import pyarrow as pa
 
 from conflict.config.option_values import By
 from conflict.operating.repairing.lost import lost_tables
+from conflict.reporting.example import example_of
 from conflict.results.conflicts import count_conflicts, read_conflicts, read_refresh_times
 from conflict.results.result import Result
 from conflict.results.telling import function_of
 from conflict.results.told_conflicts import conflicts_table
 from conflict.rules.decision import Cause
 from conflict.telling.part import Part, log_of
+from conflict.telling.shown_text import percent
 from conflict.telling.value import Chart, Form
 
 _BINS = 40  # of a timeline, at most
@@ -51,6 +53,7 @@ def resolve_part(result: Result, source: str) -> Part:
         _asked(run),
         {name: run[name] for name in ("configuration", "engine", "versions", "inputs") if name in run},
         log=_log(run),
+        example=example_of(result, conflicts, source),
     )
 
 
@@ -104,7 +107,18 @@ def _charts(result: Result, conflicts: pa.Table) -> Iterator[Chart]:
     differing = {} if result.summary.unrelated else {name: n for name, n in result.run["differing_rows"].items() if n}
     if differing:
         data = pa.table({"table": list(differing), "rows": list(differing.values())})
-        yield Chart("differing-rows", "Rows that end different", Form.STACKED, data, "rows")
+        ends = [
+            _part_of_rows(rows, [own.get(name, 0) for own in result.run["rows"].values()])
+            for name, rows in differing.items()
+        ]
+        note = "The part is of the rows on the cluster that has more of them."
+        yield Chart("differing-rows", "Rows that end different", Form.STACKED, data, "rows", note=note, ends=ends)
+
+
+def _part_of_rows(differing: int, rows: Sequence[int]) -> str:
+    """Return how many rows differ, and which part of all rows that is."""
+    most = max(*rows, differing)
+    return f"{differing:,} of {most:,} ({percent(differing / most, unit=' %')})"
 
 
 def _moments(outcomes: pa.Table) -> np.ndarray:

@@ -10,7 +10,8 @@ import platform
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import distributions
+from itertools import islice
 from typing import Any
 
 import attrs
@@ -291,9 +292,10 @@ def _crash_json(crash: Crash, rows: Sequence[UnloggedChange]) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the libraries that decide what a result is."""
+    """Return the versions of Python and of the libraries that decide what a result is, if they are installed."""
     names = ("ndb-conflict", "pyspark", "pyarrow", "numpy", "numba")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+    found = {name: each.version for name in names for each in islice(distributions(name=name), 1)}
+    return {"python": platform.python_version(), **found}
 
 
 def _configuration_json(run: Run) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import attrs
@@ -73,6 +74,8 @@ def _by_memory(size: int, free: int | None) -> EngineChoice:
     if free is None or needed <= free:
         return EngineChoice("local", f"it takes {of_binlogs}")
     lacking = f"the local engine would take {of_binlogs}, and {_shown(free)} are free"
+    if find_spec("pyspark") is None:
+        return EngineChoice("local", f"pyspark is not installed, though {lacking}")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         return EngineChoice("local", f"there is no Java for Spark, though {lacking}")
     return EngineChoice("spark", lacking)

@@ -5,19 +5,21 @@ Draws charts with matplotlib: as SVG for a page, where colours follow the theme,
 from __future__ import annotations
 
 import io
-import re
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree as ET  # only of SVG that matplotlib wrote here
 
 import numpy as np
 
 from conflict.errors import ConfigurationError
-from conflict.surroundings import provide_matplotlib_folder
+from conflict.surroundings import load_matplotlib
+from conflict.telling.palette import CLUSTERS, FAINT, INK, LINE, PAPER, SERIES
 from conflict.telling.shown_text import one_line
+from conflict.telling.svg import accessible_svg, svg_file
 from conflict.telling.value import Chart, Form, shown
 
 if TYPE_CHECKING:
@@ -26,19 +28,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-INK, FAINT, PAPER = "#24292f", "#d0d7de", "#ffffff"
-# Colours that people who do not see all of them tell apart, and that stay apart in grey.
-SERIES = ("#0b66b3", "#e08a00", "#2a9d66", "#c0457a", "#7a5cc0", "#7d8590")
-# What each colour is called in the style sheet of a page.
-THEME = {INK: "--ink", FAINT: "--faint", PAPER: "--paper", **{each: f"--series-{n}" for n, each in enumerate(SERIES)}}
 WIDE, NARROW = 8.0, 3.5  # inches
-_COLOUR = re.compile("#[0-9a-f]{6}")
-_REFERENCE = re.compile(r"#([\w.-]+)")
-_SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _DASHES = ("-", "--", ":", "-.")  # so that lines on top of each other are all seen
 _NUMBER = "{x:,.10g}"
 _SUFFIXES = (".png", ".svg")
 _MARKERS = ("o", "s", "^", "D", "v", "P")
+_HATCHES = ("", "////", "||||", "\\\\\\\\", "xxxx", "----")  # circles would take 250 kB of SVG
+_TITLE, _TITLE_LETTERS = 0.3, 11.0  # inches of a title, and its letters in an inch
 _ROOM = 1.02  # above the greatest number, as a part of it
 _LABEL_ROOM = 1.1  # right of the longest bar, for its number
 _MARKER, _MARKER_STEP = 4.5, 2.0  # points: of the last series, and how much larger each one before it is
@@ -47,7 +43,7 @@ _DECADE = 10.0
 _TICK_ROOM = 0.1  # between two named values, of the width of the axes
 _LETTERS = 14.0  # of a legend in an inch
 _MARK_ROOM = 8  # letters that the mark of a series and the space around it take
-_MOST_LABEL = 34  # characters of a label beside a bar; longer ones are cut in the middle
+_MOST_LABEL = 46  # characters of a label beside a bar; longer ones are cut in the middle
 
 
 def check_chart_file(path: Path | None) -> None:
@@ -55,11 +51,14 @@ def check_chart_file(path: Path | None) -> None:
     Make sure that a chart can be drawn into a file.
 
     Raises:
-        ConfigurationError: Its name has another ending than those of the formats.
+        ConfigurationError: Its name has another ending than those of the formats, or matplotlib is not installed.
     """
-    if path is not None and path.suffix.lower() not in _SUFFIXES:
+    if path is None:
+        return
+    if path.suffix.lower() not in _SUFFIXES:
         message = f"{path}: a chart is a file {' or '.join(f'*{suffix}' for suffix in _SUFFIXES)}"
         raise ConfigurationError(message)
+    load_matplotlib()
 
 
 def draw(chart: Chart, kind: str, width: float = WIDE) -> bytes:
@@ -71,12 +70,18 @@ def draw(chart: Chart, kind: str, width: float = WIDE) -> bytes:
         kind: ``svg`` or ``png``.
         width: Its width in inches.
     """
-    provide_matplotlib_folder()
+    drawn = _drawn(chart, kind, width, title=True)
+    return svg_file(drawn, chart.title, chart.description) if kind == "svg" else drawn
+
+
+def _drawn(chart: Chart, kind: str, width: float, *, title: bool = False) -> bytes:
+    """Return a chart as matplotlib draws it; without a title where it stands below one."""
+    load_matplotlib()
     from matplotlib.figure import Figure  # noqa: PLC0415  # it may have to look for all fonts first
 
     with drawing_settings(chart, width):
-        figure = Figure(figsize=(width, height_of(chart, width)), layout="constrained")
-        fill(figure, chart)
+        figure = Figure(figsize=(width, height_of(chart, width, title=title)), layout="constrained")
+        fill(figure, chart, title=title)
         return saved(figure, kind)
 
 
@@ -92,24 +97,34 @@ def drawing_settings(chart: Chart, width: float) -> Iterator[None]:
         "svg.fonttype": "none",
         "svg.hashsalt": f"{chart.name}-{width}",
         **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
-        "axes.edgecolor": FAINT,
+        "axes.edgecolor": LINE,
         "grid.color": FAINT,
+        "hatch.linewidth": 0.8,
     }
     with mpl.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a browser has other fonts
         yield
 
 
-def fill(figure: Figure, chart: Chart) -> None:
-    """Draw a chart into an empty figure."""
+def fill(figure: Figure, chart: Chart, *, title: bool) -> None:
+    """Draw a chart into an empty figure, below its title or without one."""
     figure.set_facecolor(PAPER)
     axes = figure.add_subplot(facecolor=PAPER)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     _FORMS[chart.form](axes, chart)
+    high, left = figure.get_figheight(), figure.get_figheight()
+    if title:
+        letters = int(_TITLE_LETTERS * figure.get_figwidth())
+        text = textwrap.shorten(one_line(chart.title), letters, placeholder=" ...")
+        figure.text(0.01, 1 - _TITLE / 2 / high, text, va="center", weight="bold")
+        left -= _TITLE
     if chart.data.num_columns > 2:  # several series
         columns = _legend_columns(chart, figure.get_figwidth())
-        figure.legend(loc="outside upper left", ncols=columns, frameon=False)
+        figure.legend(loc="upper left", ncols=columns, frameon=False, bbox_to_anchor=(0, 0, 1, left / high))
+        left -= _legend_height(chart, figure.get_figwidth())
+    engine: Any = figure.get_layout_engine()
+    engine.set(rect=(0, 0, 1, left / high))
 
 
 def saved(figure: Figure, kind: str) -> bytes:
@@ -120,41 +135,25 @@ def saved(figure: Figure, kind: str) -> bytes:
 
 
 def svg_of(chart: Chart, width: float) -> str:
-    """Return a chart as an element of a page, with the colours of the page's theme."""
-    for prefix, space in (("", _SVG), ("xlink", _XLINK)):
-        ET.register_namespace(prefix, space)
-    root = ET.fromstring(draw(chart, "svg", width))  # noqa: S314  # written above
-    for metadata in root.findall(f"{{{_SVG}}}metadata"):
-        root.remove(metadata)
-    used = {name for each in root.iter() for value in each.attrib.values() for name in _REFERENCE.findall(value)}
-    for each in root.iter():
-        if each.get("id") not in used:
-            each.attrib.pop("id", None)
-        for name in ("style", "fill", "stroke"):
-            if name in each.attrib:
-                each.set(name, _COLOUR.sub(_themed, each.attrib[name]))
-    root.attrib.pop("height", None)
-    title = ET.Element(f"{{{_SVG}}}title")
-    title.text = one_line(chart.title)
-    root.insert(0, title)
-    root.attrib.update({"width": "100%", "role": "img", "aria-label": one_line(chart.title)})
-    return ET.tostring(root, "unicode")
+    """Return a chart as an element of a page, with the colours of the page's theme; the page has its title."""
+    return accessible_svg(_drawn(chart, "svg", width), chart.title, chart.description, in_page=True)
 
 
-def _themed(found: re.Match[str]) -> str:
-    name = THEME.get(found[0])
-    return f"var({name})" if name else found[0]
-
-
-def height_of(chart: Chart, width: float) -> float:
-    """Return the height in inches: bars need as much as there are, lines always the same; a legend needs its own."""
+def height_of(chart: Chart, width: float, *, title: bool) -> float:
+    """Return the height in inches: bars need as much as there are, lines always the same; names need their own."""
     series: int = chart.data.num_columns - 1
-    legend = 0.2 * -(-series // _legend_columns(chart, width)) if series > 1 else 0.0
+    above = _TITLE * title + _legend_height(chart, width)
     if chart.form not in (Form.STACKED, Form.GROUPED):
-        return 2.8 + legend
+        return 2.8 + above
     rows: int = chart.data.num_rows
     bars = rows * (series if chart.form is Form.GROUPED else 1)
-    return 0.6 + legend + (0.16 if chart.form is Form.GROUPED else 0.27) * bars + 0.08 * rows
+    return 0.6 + above + (0.16 if chart.form is Form.GROUPED else 0.27) * bars + 0.08 * rows
+
+
+def _legend_height(chart: Chart, width: float) -> float:
+    """Return the height of the names of the series in inches; none of one series."""
+    series: int = chart.data.num_columns - 1
+    return 0.12 + 0.2 * -(-series // _legend_columns(chart, width)) if series > 1 else 0.0
 
 
 def _legend_columns(chart: Chart, width: float) -> int:
@@ -167,18 +166,24 @@ def _legend_columns(chart: Chart, width: float) -> int:
 
 def _numbers(chart: Chart) -> list[tuple[str, np.ndarray, str]]:
     """Return name, numbers and colour of each series; NaN where there is none."""
+    colours = [*CLUSTERS[: chart.clusters], *SERIES]
     return [
-        (one_line(name), chart.data[name].to_numpy().astype(float), SERIES[number % len(SERIES)])
+        (one_line(name), chart.data[name].to_numpy().astype(float), colours[number % len(colours)])
         for number, name in enumerate(chart.data.column_names[1:])
     ]
 
 
+def _of_bars(place: int, colour: str) -> dict[str, Any]:
+    """Return how the bars of a series look: series are told apart by hatches, too."""
+    return {"color": colour, "edgecolor": PAPER, "linewidth": 0, "hatch": _HATCHES[place % len(_HATCHES)]}
+
+
 def _stacked(axes: Axes, chart: Chart) -> None:
     places, left = _named_places(axes, chart), np.zeros(chart.data.num_rows)
-    for name, numbers, colour in _numbers(chart):
-        axes.barh(places, numbers, 0.7, left, color=colour, label=name)
+    for place, (name, numbers, colour) in enumerate(_numbers(chart)):
+        axes.barh(places, numbers, 0.7, left, label=name, **_of_bars(place, colour))
         left = left + np.nan_to_num(numbers)
-    _with_totals(axes, places, left)
+    _with_totals(axes, places, left, chart.ends)
     axes.set_xlim(0, _tick_above(axes.xaxis, [left * _LABEL_ROOM]))
 
 
@@ -187,17 +192,18 @@ def _grouped(axes: Axes, chart: Chart) -> None:
     thick = 0.8 / len(series)
     for place, (name, numbers, colour) in enumerate(series):
         at = places + (place - (len(series) - 1) / 2) * thick
-        axes.barh(at, numbers, thick * 0.9, color=colour, label=name)
+        axes.barh(at, numbers, thick * 0.9, label=name, **_of_bars(place, colour))
         _with_totals(axes, at, numbers)
     axes.set_xlim(0, _tick_above(axes.xaxis, [numbers * _LABEL_ROOM for _, numbers, _ in series]))
 
 
-def _with_totals(axes: Axes, places: np.ndarray, ends: np.ndarray) -> None:
-    """Write the number at the end of each bar that has a length."""
+def _with_totals(axes: Axes, places: np.ndarray, ends: np.ndarray, texts: Sequence[str] = ()) -> None:
+    """Write the number, or a text, at the end of each bar that has a length."""
     axes.margins(x=0.16)
-    for place, end in zip(places, ends, strict=True):
+    for place, end, text in zip_longest(places, ends, texts):
         if end and not np.isnan(end):
-            axes.annotate(shown(float(end)), (end, place), (3, 0), textcoords="offset points", va="center", fontsize=8)
+            said = one_line(text or shown(float(end)))
+            axes.annotate(said, (end, place), (3, 0), textcoords="offset points", va="center", fontsize=8)
 
 
 def _named_places(axes: Axes, chart: Chart) -> np.ndarray:
@@ -258,7 +264,7 @@ def _timeline(axes: Axes, chart: Chart) -> None:
     series = _numbers(chart)
     for place, (name, numbers, colour) in enumerate(series):
         at = moments + (place + 0.5) * step / len(series)
-        axes.bar(at, numbers, 0.95 * step / len(series), color=colour, label=name)
+        axes.bar(at, numbers, 0.95 * step / len(series), label=name, **_of_bars(place, colour))
     locator = mdates.AutoDateLocator(maxticks=5)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
     moment = ["%Y", "%Y-%m", "%m-%d", "%H:%M", "%H:%M", "%H:%M:%S.%f"]  # by the step: years, months, ... seconds

@@ -81,16 +81,18 @@ def sentence(text: str) -> Html:
     return joined(element("code", each) if place % 2 else each for place, each in enumerate(pieces))
 
 
+def picture(title: str, wide: str, narrow: str, note: Html | str = "") -> Html:
+    """Return a picture with its title, as SVG for a wide page and for a narrow one."""
+    both = (element("div", Html(svg), class_=name) for name, svg in (("wide", wide), ("narrow", narrow)))
+    return element("figure", element("h3", title), *both, element("figcaption", note) if note else "")
+
+
 def figure(chart: Chart) -> Html:
     """Return a chart, wide and narrow; a sentence where it shows a single number."""
-    note = element("figcaption", chart.note) if chart.note else ""
     if chart.in_words:
-        said = element("p", chart.in_words)
+        said, note = element("p", chart.in_words), element("figcaption", chart.note)
         return joined((element("h3", chart.title), element("figure", said, note) if chart.note else said))
-    wide, narrow = (
-        element("div", Html(svg_of(chart, width)), class_=name) for name, width in (("wide", WIDE), ("narrow", NARROW))
-    )
-    return element("figure", element("h3", chart.title), wide, narrow, note)
+    return picture(chart.title, svg_of(chart, WIDE), svg_of(chart, NARROW), chart.note)
 
 
 def table_html(table: Table) -> Html:

@@ -1,7 +1,7 @@
 """
 What happens on two clusters, as a picture: a lane each, time downwards, arrows from one to the other.
 
-It is SVG with the colours of the page around it, so that it stands in a notebook or a page as it is.
+It is SVG on paper of its own, so that it can be read in a notebook or a page of any theme.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from itertools import accumulate
 import attrs
 
 from conflict.telling.html import Html, element
+from conflict.telling.palette import BAD, CLUSTERS, DOUBTFUL, GOOD, INK, PAPER, QUIET
+from conflict.telling.svg import accessible_svg
 from conflict.telling.value import Tone
 
 _WIDE, _BETWEEN = 880, 130  # of the picture, and from one lane to the other
@@ -20,14 +22,7 @@ _LINE, _GAP, _HEAD = 15, 14, 34  # height of a line, space between two rows, and
 _LETTERS = 50  # of a line
 _BESIDE = 14  # from a lane to its text
 _MARK = 5
-_COLOURS = {
-    Tone.GOOD: "#2a9d66",
-    Tone.BAD: "#c8553d",
-    Tone.DOUBTFUL: "#e08a00",
-    Tone.QUIET: "#8a8f98",
-    None: "currentColor",
-}
-_FAINT = "#b6bcc5"
+_COLOURS = {Tone.GOOD: GOOD, Tone.BAD: BAD, Tone.DOUBTFUL: DOUBTFUL, Tone.QUIET: QUIET, None: INK}
 
 
 @attrs.frozen
@@ -66,13 +61,14 @@ class LaneEvent:
     tone: Tone | None = None
 
 
-def lanes_svg(lanes: Sequence[Lane], events: Sequence[LaneEvent]) -> str:
+def lanes_svg(lanes: Sequence[Lane], events: Sequence[LaneEvent], title: str = "") -> str:
     """
     Return two lanes as SVG.
 
     Args:
         lanes: The lanes, from left to right.
         events: What happens, in any order.
+        title: What the picture shows; by default, that something happens on these lanes.
     """
     folded = {(each.lane, each.row): _folded(each.lines) for each in events}
     rows = max((each.row for each in events), default=0)
@@ -92,18 +88,30 @@ def lanes_svg(lanes: Sequence[Lane], events: Sequence[LaneEvent]) -> str:
         *(shape for each in events for shape in _arrows(each, middles)),
         *(shape for each in events for shape in _event(each, middles[each.row], folded[each.lane, each.row])),
     ]
-    return element(
+    drawn = element(
         "svg",
-        element("title", f"what happens on {' and '.join(lane.name for lane in lanes)}"),
         element("defs", *map(_head, filter(None, _COLOURS))),
+        element("rect", width=str(_WIDE), height=f"{height:g}", fill=PAPER),
         *shapes,
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {_WIDE} {height:g}",
         width="100%",
         style=f"max-width: {_WIDE}px; font: 12px sans-serif",
-        fill="currentColor",
-        role="img",
-    ).text
+        fill=INK,
+    )
+    title = title or f"What happens on {' and '.join(lane.name for lane in lanes)}"
+    return accessible_svg(drawn.text, title, _described(lanes, events))
+
+
+def _described(lanes: Sequence[Lane], events: Sequence[LaneEvent]) -> str:
+    """Return the picture in words."""
+    started = [f"{lane.name} at first: {', '.join(lane.start)}" for lane in lanes if lane.start]
+    ended = [f"{lane.name} at the end: {', '.join(lane.end)}" for lane in lanes if lane.end]
+    steps = [
+        f"{each.row}, {lanes[each.lane].name}: {', '.join(each.lines)}"
+        for each in sorted(events, key=lambda each: (each.row, each.lane))
+    ]
+    return "; ".join([*started, *steps, *ended]) or "Nothing."
 
 
 def _x(lane: int) -> float:
@@ -114,8 +122,13 @@ def _lines(lanes: Sequence[Lane], bottom: float) -> Iterator[Html]:
     """Yield the lanes, with their names above."""
     for place, lane in enumerate(lanes):
         x = f"{_x(place):g}"
-        yield element("line", x1=x, y1=f"{_HEAD - 12}", x2=x, y2=f"{bottom:g}", stroke=_FAINT, stroke_width="2")
-        yield element("text", lane.name, x=x, y="14", text_anchor="middle", font_weight="bold", font_size="14")
+        yield element(
+            "line", x1=x, y1=f"{_HEAD - 12}", x2=x, y2=f"{bottom:g}", stroke=CLUSTERS[place % 2], stroke_width="2"
+        )
+        colour = CLUSTERS[place % 2]
+        yield element(
+            "text", lane.name, x=x, y="16", text_anchor="middle", font_weight="bold", font_size="14", fill=colour
+        )
 
 
 def _ends(ends: Sequence[Sequence[str]], top: float) -> Iterator[Html]:
@@ -125,13 +138,17 @@ def _ends(ends: Sequence[Sequence[str]], top: float) -> Iterator[Html]:
 
 
 def _event(event: LaneEvent, y: float, lines: Sequence[str]) -> Iterator[Html]:
-    """Yield the mark and the text of an event; what is bad is a cross."""
+    """Yield the mark and the text: a square for what a user does, a cross for what is bad, a ring for what is quiet."""
     x, colour = _x(event.lane), _COLOURS[event.tone]
     if event.tone is Tone.BAD:
         path = f"M{x - _MARK:g} {y - _MARK:g}l{2 * _MARK} {2 * _MARK}m0 {-2 * _MARK}l{-2 * _MARK} {2 * _MARK}"
         yield element("path", d=path, stroke=colour, stroke_width="2.5", fill="none")
+    elif event.tone is None:
+        side = str(2 * _MARK - 1)
+        yield element("rect", x=f"{x - _MARK + 0.5:g}", y=f"{y - _MARK + 0.5:g}", width=side, height=side, fill=colour)
     else:
-        yield element("circle", cx=f"{x:g}", cy=f"{y:g}", r=str(_MARK), fill=colour)
+        inside = PAPER if event.tone is Tone.QUIET else colour
+        yield element("circle", cx=f"{x:g}", cy=f"{y:g}", r=str(_MARK), fill=inside, stroke=colour, stroke_width="1.5")
     yield from _text(event.lane, y, lines)
 
 
@@ -157,6 +174,7 @@ def _arrows(event: LaneEvent, middles: Mapping[int, float]) -> Iterator[Html]:
             y2=f"{middles[event.row]:g}",
             stroke=colour,
             marker_end=head,
+            **({"stroke_dasharray": "5 3"} if event.tone is Tone.BAD else {}),
         )
 
 

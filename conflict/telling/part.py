@@ -127,6 +127,24 @@ class FunctionFigures:
     cells: Mapping[str, object]
 
 
+@attrs.frozen
+class Example:
+    """
+    A picture that shows what a result is about.
+
+    Attributes:
+        title: What it shows.
+        wide: The picture, as SVG in the colours of the page's theme.
+        narrow: The same for a telephone.
+        command: What to type for the same in words.
+    """
+
+    title: str
+    wide: str
+    narrow: str
+    command: str
+
+
 @attrs.frozen(eq=False)
 class Part:
     """
@@ -147,6 +165,7 @@ class Part:
             recorded, or simulated with epochs that take as long as the recorded ones; None if that is not known.
         log: Which log it is of, or its model was learnt from: the digest and the name of each binlog file; empty if
             that is not known.
+        example: A picture of one example, if there is one.
     """
 
     telling: Telling
@@ -161,6 +180,7 @@ class Part:
     recorded: bool = True
     lost_share: tuple[str, float] | None = None
     log: Mapping[str, str] = attrs.field(factory=dict)
+    example: Example | None = None
 
     def with_sentences(self, *sentences: str, before: Sequence[str] = ()) -> Part:
         """Return it with more sentences, before those that it has or after them."""

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from conflict.errors import ConfigurationError
-from conflict.surroundings import provide_matplotlib_folder
+from conflict.surroundings import load_matplotlib
 from conflict.telling.html import telling_html
 from conflict.telling.terminal import telling_text
 from ndb_formats.errors import did_you_mean
@@ -50,7 +50,7 @@ class Drawn(Shown):
         Raises:
             ConfigurationError: There is no such chart.
         """
-        provide_matplotlib_folder()
+        load_matplotlib()
         from conflict.telling.picture import picture_of  # noqa: PLC0415  # matplotlib may have to look for fonts first
 
         drawn = {each.name: each for each in self.telling().charts}

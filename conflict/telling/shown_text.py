@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
 _LONGEST_WORD = 200
+_FINEST = 2  # digits of a percentage after the point
 
 
 def printable(text: str) -> str:
@@ -31,19 +32,27 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def percent(share: float, digits: int = 1, unit: str = "%") -> str:
+def percent(share: float, digits: int | None = 1, unit: str = " %") -> str:
     """
-    Return a share as a percentage; what is there is not 0 %.
+    Return a share as a percentage: only nothing is 0 %, and only the whole is 100 %.
+
+    What would be either by rounding has up to two digits after the point: ``0.03 %``, ``<0.01 %``, ``>99.99 %``.
 
     Args:
-        share: Of 1.
-        digits: Digits after the point.
+        share: Of 1; not negative.
+        digits: Digits after the point; None for three digits in all.
         unit: What follows the number.
     """
-    text, least = f"{100 * share:.{digits}f}", 10.0**-digits
-    if share > 0 and not float(text):
-        return f"<{least:.{digits}f}{unit}"
-    return f"{text}{unit}"
+    value = 100 * share
+    finest = max(digits or 0, _FINEST)
+    texts = [f"{value:.3g}"] if digits is None and not 0 < value < 10.0**-finest else []
+    texts += [f"{value:.{places}f}" for places in range(finest if digits is None else digits, finest + 1)]
+    for text in texts:
+        if (float(text) == 0) == (share == 0) and (float(text) == 100) == (share == 1):
+            return f"{text}{unit}"
+    least = 10.0**-finest
+    bound = f"<{least:.{finest}f}" if value < 1 else f">{100 - least:.{finest}f}" if share < 1 else ">100"
+    return f"{bound}{unit}"
 
 
 def capitalized(text: str) -> str:

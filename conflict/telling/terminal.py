@@ -2,7 +2,8 @@
 What is told of a result, on a terminal; tables as all commands print them.
 
 A table fits any width: names fold over several lines, headings break between words, extremes go below their median, and
-figures are never cut. Its title takes the width of the terminal, however narrow the table is.
+figures are never cut. Its title takes the width of the terminal, however narrow the table is. Where even that is too
+wide, each row is printed as lines.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -111,13 +113,16 @@ def print_table(console: Console, table: value.Table) -> None:
     broken = [_lines(heading, [row[place] for row in folded]) for place, heading in enumerate(table.headings)]
     for names, cells, gap in ((table.headings, rows, 1), (broken, folded, 1), (broken, folded, 0)):
         made = table_of(escape(table.title), table.headings[: table.texts], names[table.texts :], cells, gap)
-        if table.even or _widest(made, console) <= console.width:
+        if table.even or _width(made, console).maximum <= console.width:
             break
     if table.even:
         made.expand = True
         for column in made.columns[1:]:
             column.ratio = 1
-    console.print(made)
+    if table.even or _width(made, console).minimum <= console.width:
+        console.print(made)
+    else:
+        _print_rows(console, table, rows)
     if table.note:
         console.print(Text(table.note))
 
@@ -132,9 +137,19 @@ def _lines(heading: str, cells: Sequence[Text]) -> str:
     return "\n".join(wrap(heading, max(widths), break_on_hyphens=False))
 
 
-def _widest(made: Table, console: Console) -> int:
-    """Return the width of a table in which nothing folds."""
-    return int(made.__rich_measure__(console, console.options.update(max_width=10_000)).maximum)
+def _width(made: Table, console: Console) -> Measurement:
+    """Return the width of a table in which all that can fold does, and of one in which nothing folds."""
+    return made.__rich_measure__(console, console.options.update(max_width=10_000))
+
+
+def _print_rows(console: Console, table: value.Table, rows: Iterable[Sequence[Text]]) -> None:
+    """Print a table that cannot be as narrow as the terminal: each row as lines, one for each of its cells."""
+    console.print(Text(table.title, style="bold"))
+    for row in rows:
+        console.print()
+        for place, (heading, cell) in enumerate(zip(table.headings, row, strict=True)):
+            console.print(Text.assemble(_INDENT * (place > 0), f"{heading}: " if heading else "", cell))
+    console.print()
 
 
 def _cell_of(table: value.Table, row: int, place: int) -> Text:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_MOST_DESCRIBED = 20  # rows
+
+
 class Form(Enum):
     """How a chart shows its data."""
 
@@ -40,6 +43,8 @@ class Chart:
         over: What the first column is, where it is an axis.
         note: What one must know to read it.
         spans: By series of `LINES`, between which values each number is sure to lie; none where that is not known.
+        ends: What stands at the end of each bar of `STACKED`; the number where there is none.
+        clusters: How many series, from the first, are of a cluster each: these have colours of their own.
     """
 
     name: str
@@ -50,10 +55,24 @@ class Chart:
     over: str = ""
     note: str = ""
     spans: Mapping[str, Sequence[tuple[float, float] | None]] = attrs.field(factory=dict)
+    ends: Sequence[str] = ()
+    clusters: int = 0
+
+    @property
+    def description(self) -> str:
+        """Its first numbers in words, for who does not see it."""
+        first, rest = self.data.slice(0, _MOST_DESCRIBED), self.data.num_rows - _MOST_DESCRIBED
+        rows = [
+            f"{shown(row.pop(self.data.column_names[0]))}: {', '.join(f'{name} {shown(row[name])}' for name in row)}"
+            for row in first.to_pylist()
+        ]
+        rows = [f"{row} ({end})" for row, end in zip(rows, self.ends, strict=False)] or rows
+        more = [f"and {rest:,} more"] if rest > 0 else []
+        return f"{self.measure}{f' by {self.over}' if self.over else ''}. {'; '.join([*rows, *more])}."
 
     @property
     def in_words(self) -> str:
-        """What it shows, as a sentence, where at most one number is not 0; else nothing."""
+        """What it shows, as a sentence, where at most one number is not 0 and no text stands at it; else nothing."""
         labels, *series = self.data.columns
         names = self.data.column_names[1:]
         found = [
@@ -62,7 +81,7 @@ class Chart:
             for label, number in zip(labels.to_pylist(), numbers.to_pylist(), strict=True)
             if number
         ]
-        if len(found) > 1:
+        if len(found) > 1 or self.ends:
             return ""
         if not found:
             return "0 everywhere."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from conflict.engine.ledger.resolution import Stop
+from conflict.extras import data_frame
 from conflict.rules.decision import Cause, Verdict
 from conflict.typed.notation import key_text
 from conflict.typed.rules import Rules
@@ -145,13 +146,11 @@ class Decided:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return what appliers decided as a table, one row for each operation."""
-        import pandas as pd  # noqa: PLC0415  # only if asked for
-
         rows = [
             {**attrs.asdict(each), "key": key_text(each.key), "verdict": each.verdict.name, "cause": each.cause.name}
             for each in self.judged
         ]
-        return pd.DataFrame(rows, columns=[field.name for field in attrs.fields(JudgedChange)])
+        return data_frame(rows, [field.name for field in attrs.fields(JudgedChange)])
 
 
 def row_words(history: Schedule, table: str, key: tuple[Value, ...]) -> str:

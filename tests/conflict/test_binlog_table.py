@@ -90,7 +90,7 @@ def test_polars_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", stand_in)
     assert changes.to_polars() == ("frame", changes.summary.changes)
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(conflict.ConfigurationError, match="pip install polars"):
+    with pytest.raises(conflict.ConfigurationError, match="pip install 'polars>=1'"):
         changes.to_polars()
 
 

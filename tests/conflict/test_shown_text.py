@@ -1,6 +1,7 @@
 """Text from binlogs, files and paths as people see it."""
 
 import io
+import re
 
 import pyarrow as pa
 import pytest
@@ -17,19 +18,40 @@ from conflict.telling.shown_text import percent, printable, short_names
 @pytest.mark.parametrize(
     ("share", "digits", "shown"),
     [
-        (0, 1, "0.0%"),
-        (0.0004, 1, "<0.1%"),
-        (0.004, 0, "<1%"),
-        (0.0006, 1, "0.1%"),
-        (0.123, 0, "12%"),
-        (0.999, 0, "100%"),
-        (1, 0, "100%"),
-        (12.5, 0, "1250%"),
+        (0, 1, "0.0 %"),
+        (350 / 1_048_932, 0, "0.03 %"),
+        (0.0004, 1, "0.04 %"),
+        (0.00001, 1, "<0.01 %"),
+        (0.004, 0, "0.4 %"),
+        (0.0006, 1, "0.1 %"),
+        (0.123, 0, "12 %"),
+        (0.999, 0, "99.9 %"),
+        (0.99999, 0, ">99.99 %"),
+        (1, 0, "100 %"),
+        (1.00001, 0, ">100 %"),
+        (12.5, 0, "1250 %"),
+        (0.12345, None, "12.3 %"),
+        (0.05, None, "5 %"),
+        (0.0000003, None, "<0.01 %"),
+        (0.9997, None, "99.97 %"),
     ],
 )
-def test_a_share_that_is_there_is_not_nothing(share: float, digits: int, shown: str):
-    """Only 0 is 0 %."""
+def test_a_share(share: float, digits: int | None, shown: str):
+    """Only nothing is 0 %, and only the whole is 100 %."""
     assert percent(share, digits) == shown
+
+
+@given(st.integers(0, 10**12), st.integers(1, 10**12), st.sampled_from([None, 0, 1, 2, 3]))
+def test_a_share_is_never_rounded_to_nothing_or_all(part: int, whole: int, digits: int | None):
+    """What it says is what is so, to half of the last digit that is shown; a bound is one."""
+    share, shown = part / whole, percent(part / whole, digits)
+    sign, number = re.fullmatch(r"([<>]?)([\d.e+]+) %", shown).groups()
+    if sign:
+        assert (0 < 100 * share < float(number)) if sign == "<" else (100 * share > float(number) and share != 1)
+    else:
+        assert (float(number) == 0) == (part == 0)
+        assert (float(number) == 100) == (part == whole)
+        assert float(number) == pytest.approx(100 * share, rel=0.006, abs=0.5)
 
 
 @pytest.mark.parametrize(

@@ -65,18 +65,6 @@ def test_no_ssl_for_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
 
-def test_pictures_without_matplotlib(tmp_path: Path) -> None:
-    """A report, and the picture of a story, are refused in a sentence; what needs no picture is there."""
-    hidden = "import sys\nsys.modules['matplotlib'] = None\n"
-    assert run(hidden + commands(f"resolve {DEMO}/run.toml", "conflicts result"), tmp_path).returncode == 0
-    for command in ("report result", "explain result --table cft.t1 --key 2 --plot row.svg"):
-        done = run(hidden + commands(command), tmp_path)
-        assert done.stderr.splitlines()[0] == (
-            "pictures are drawn by matplotlib, which is not installed: pip install matplotlib"
-        )
-    assert [path.name for path in tmp_path.iterdir()] == ["result"]
-
-
 def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
     """A page with charts says nothing of that; the list of fonts is kept in a folder of this user alone."""
     assert run(commands(f"resolve {DEMO}/run.toml"), tmp_path).returncode == 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import conflict.api.setting_up
-from conflict.cli.common import console, progress_bars, say
+from conflict.cli.common import console, progress_bars, say_folded
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.sources import show_draft
 from conflict.telling.shown_text import counted
@@ -41,7 +41,7 @@ def init(
     with progress_bars() as progress:
         found = call(progress=progress)
     for sentence in found.sentences:
-        say(sentence)
+        say_folded(sentence)
     if found.draft is not None:
         show_draft(found.draft)
         said = f"Wrote {out}. Check it, then: ndb-conflict resolve {out} --out result"

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import typer
@@ -50,10 +51,17 @@ def print_next(
     commands: dict[str, str] = {}
     for words, why in (*_commands(out, resolved, examples), *_comparing(resolved, context)):
         commands.setdefault(shlex.join(words), why)
-    lines = [f"ndb-conflict {command}  # {why}" for command, why in commands.items()]
+    lines = list[str]()
+    for command, why in commands.items():
+        line = f"  ndb-conflict {command}  # {why}"
+        lines += [line] if len(line) <= console.width else [*_comment(why, console.width), f"  ndb-conflict {command}"]
     console.print("What to type next:")
-    for line in (*lines, f"Python: {_in_python(context)}"):
-        console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+    for line in (*lines, f"  Python: {_in_python(context)}"):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _comment(text: str, width: int) -> list[str]:
+    return wrap(text, width, initial_indent="  # ", subsequent_indent="  # ", break_long_words=False)
 
 
 def _commands(

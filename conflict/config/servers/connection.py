@@ -21,6 +21,7 @@ import attrs
 
 from conflict.config.servers.addresses import ServerAddress
 from conflict.errors import ConfigurationError
+from conflict.extras import imported
 
 if TYPE_CHECKING:
     import ssl
@@ -123,8 +124,7 @@ def with_password(address: ServerAddress) -> ServerAddress:
 
 
 def _connect(address: ServerAddress) -> RunningServer:
-    import pymysql  # only where servers are asked  # noqa: PLC0415
-
+    pymysql = imported("pymysql")
     options: dict[str, Any] = {"unix_socket": address.socket} if address.socket else {}
     try:
         client = pymysql.connect(

@@ -9,17 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from conflict.reporting.html.glossary import words_explained
-from conflict.telling.drawing import FAINT, INK, PAPER, SERIES, THEME
-from conflict.telling.html import Html, element, escaped, figure, joined, listing_html, sentence, table_html
+from conflict.telling.html import Html, element, escaped, figure, joined, listing_html, picture, sentence, table_html
+from conflict.telling.palette import DARK, LIGHT
 from conflict.telling.part import Headline, Part
 from conflict.telling.value import Table
 
-_DARK = {INK: "#e6edf3", FAINT: "#3d444d", PAPER: "#161b22"}
-_DARK_SERIES = ("#58a6ff", "#f0b040", "#56d68f", "#f47fb0", "#b39dff", "#9aa4ae")
-_DARK.update(zip(SERIES, _DARK_SERIES, strict=True))
 _STYLE = """
-:root { color-scheme: light dark; LIGHT --back: #f3f5f7; --mark: #fff3cf; --quiet: #59636e; }
-@media (prefers-color-scheme: dark) { :root { DARK --back: #0d1117; --mark: #3a3216; --quiet: #9aa4ae; } }
+:root { color-scheme: light dark; LIGHT }
+@media (prefers-color-scheme: dark) { :root { DARK } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--back); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
 main { max-width: 78rem; margin: 0 auto; padding: 1rem; }
@@ -33,7 +30,7 @@ dt { color: var(--quiet); } dd { margin: 0; }
 figure, p, ul, dl { max-width: 60rem; }
 .answer { font-size: 1.05rem; } .answer li { margin: .25rem 0; }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: 1rem; }
-article { border-top: 4px solid var(--series-0); padding-top: .5rem; min-width: 0; }
+article { border-top: 4px solid var(--line); padding-top: .5rem; min-width: 0; }
 article h2 { font-size: 1rem; font-weight: 600; color: var(--quiet); margin: 0; }
 article p { margin: .4rem 0; } article .figure { font-size: 1.45rem; font-weight: 650; line-height: 1.25; }
 code { white-space: nowrap; }
@@ -48,13 +45,14 @@ td.number { white-space: nowrap; }
 td.short { white-space: nowrap; }
 .even { table-layout: fixed; width: 100%; } .even th:first-child { width: 4rem; } .even td { white-space: normal; }
 tr.marked td, td.marked { background: var(--mark); }
-.bad { color: var(--series-3); } .doubtful { color: var(--series-1); } .good { color: var(--series-2); }
+.bad { color: var(--bad); } .doubtful { color: var(--doubtful); } .good { color: var(--good); }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8rem; }
 summary { cursor: pointer; color: var(--quiet); }
 a { color: inherit; }
 @media (max-width: 40rem) {
   main { padding: .5rem; } section, header { padding: .75rem; }
   .wide { display: none; } .narrow { display: block; }
+  code { white-space: normal; overflow-wrap: anywhere; }
   dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; }
   td, th { padding: .3rem .4rem; }
   .broad thead { display: none; } .broad, .broad tbody, .broad tr { display: block; }
@@ -87,8 +85,7 @@ def page_of(title: str, parts: Sequence[Part]) -> str:
 
 
 def _style() -> str:
-    light = " ".join(f"{name}: {colour};" for colour, name in THEME.items())
-    dark = " ".join(f"{THEME[colour]}: {shade};" for colour, shade in _DARK.items())
+    light, dark = (" ".join(f"--{name}: {colour};" for name, colour in each.items()) for each in (LIGHT, DARK))
     return _STYLE.replace("LIGHT", light).replace("DARK", dark)
 
 
@@ -135,6 +132,7 @@ def _section(part: Part, number: int) -> Html:
         else "",
         element("dl", *(_asked(name, text) for name, text in part.asked.items())),
         *map(table_html, telling.tables[:1]),
+        *_example(part),
         *map(figure, telling.charts),
         *map(table_html, telling.tables[1:]),
         *map(listing_html, telling.listings),
@@ -144,6 +142,13 @@ def _section(part: Part, number: int) -> Html:
         ),
         id=f"part-{number}",
     )
+
+
+def _example(part: Part) -> Iterator[Html]:
+    shown = part.example
+    if shown is not None:
+        note = joined(("The same in words: ", element("code", shown.command)))
+        yield picture(shown.title, shown.wide, shown.narrow, note)
 
 
 def _glossary(parts: Sequence[Part]) -> Html:

@@ -21,6 +21,7 @@ from conflict.engine.columnar.setups import ClusterSetup
 from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.layout import ResultOptions
 from conflict.errors import ConfigurationError, NotBuiltError
+from conflict.extras import imported
 from conflict.history.grid.catalogue import refusing_contradictions
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import AGAIN, Manifest
@@ -146,6 +147,7 @@ class Comparison:
 
     def to_pandas(self) -> Any:
         """Return the pairs as a DataFrame of pandas."""
+        imported("pandas")
         return self.to_arrow().to_pandas()
 
     def to_json(self) -> dict[str, Any]:

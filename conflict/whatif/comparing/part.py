@@ -90,7 +90,7 @@ def _lost_of(cluster: str, pair: Pair) -> str:
     """Return how many changes of a cluster's users were lost, and that in percent of those that were compared."""
     made = pair.get("compared_by_cluster", pair.get("changes_by_cluster", {})).get(cluster)
     lost = pair["lost_by_cluster"][cluster][2]
-    return f"{lost:,} ({percent(lost / made, unit=' %')})" if made else f"{lost:,}"
+    return f"{lost:,} ({percent(lost / made)})" if made else f"{lost:,}"
 
 
 def _judged(pair: Pair, without_function: Sequence[str]) -> int:
@@ -100,7 +100,7 @@ def _judged(pair: Pair, without_function: Sequence[str]) -> int:
 
 
 def _share(pair: Pair, changes: int) -> str:
-    return f" ({percent(pair['lost_updates'] / changes, unit=' %')})" if changes else ""
+    return f" ({percent(pair['lost_updates'] / changes)})" if changes else ""
 
 
 def _bytes(whole: Sequence[Pair], changes: int) -> Bytes | None:

@@ -5,15 +5,18 @@ What `conflict.diverge` returns: the shortest schedules that end badly, or that 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
-import pandas as pd
 
+from conflict.extras import data_frame
 from conflict.telling.shown import Shown
 from conflict.telling.value import Telling
 from conflict.whatif.diverging.search import Found
 from conflict.whatif.diverging.telling import found_json, tell_searches
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _COLUMNS = ("function", "binlog_type", "goal", "found", "steps", "states", "depth", "seconds", "complete")
 
@@ -50,7 +53,7 @@ class Divergence(Shown):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a search a row: function, binlog_type, goal, found, steps, states, depth, seconds, complete."""
-        return pd.DataFrame([{name: each.get(name) for name in _COLUMNS} for each in self._documents])
+        return data_frame([{name: each.get(name) for name in _COLUMNS} for each in self._documents])
 
     @cached_property
     def _documents(self) -> list[dict[str, Any]]:

@@ -5,11 +5,11 @@ What `conflict.simulate` returns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
-import pandas as pd
 
+from conflict.extras import data_frame
 from conflict.telling.shown import Drawn
 from conflict.telling.value import Telling
 from conflict.whatif.estimates import Estimate
@@ -18,6 +18,9 @@ from conflict.whatif.simulating.measured import Run, RunFigures, attributes_of, 
 from conflict.whatif.simulating.report import Figures, intervals_of
 from conflict.whatif.simulating.telling import simulation_document, tell_simulation
 from conflict.whatif.simulating.totals import totals_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @attrs.frozen(kw_only=True, repr=False, eq=False)
@@ -63,7 +66,7 @@ class Simulation(Drawn, RunFigures[Estimate]):
 
     def estimates(self) -> pd.DataFrame:
         """Return every figure over all runs, one a row: cluster (None: all), figure, unit, and those of `Estimate`."""
-        return pd.DataFrame(
+        return data_frame(
             {"cluster": cluster, "figure": name, "unit": unit_of(name), **estimate_columns(each)}
             for cluster, name, each in self.figures()
         )
@@ -91,7 +94,7 @@ def simulation_of(
 
 def long_form(runs: Sequence[Run]) -> pd.DataFrame:
     """Return every figure of some runs, one a row; axes of a sweep come first."""
-    return pd.DataFrame(
+    return data_frame(
         {**run.point, "run": run.seed, "cluster": cluster, "figure": name, "value": float(value), "unit": unit_of(name)}
         for run in runs
         for cluster, name, value in run.figures()

@@ -173,7 +173,7 @@ def _lost(found: Figures, runs: Sequence[Figures]) -> str:
     extremes = "" if min(lost) == max(lost) else f"; extremes {shown(min(lost))} to {shown(max(lost))}"
     return (
         f"{begun} {shown(median(sums['changes']))} row changes of users, {at_least}{shown(median(lost))} were lost "
-        f"({shown(_PERCENT * median(map(_lost_share, runs)))} %{extremes}): {shown(median(sums['rejected']))} rejected "
+        f"({percent(median(map(_lost_share, runs)), None)}{extremes}): {shown(median(sums['rejected']))} rejected "
         f"and {shown(median(sums['overwritten']))} overwritten."
     )
 
@@ -182,7 +182,7 @@ def _differing(document: Figures, found: Figures) -> Iterator[str]:
     different, share = found["rows_that_end_different"], found["share_of_time_different"]["median"]
     average = shown(found["rows_different_on_average"]["median"])
     ends = f"{_interval(different)} rows end different" if different["high"] else "at the end no row differs"
-    yield f"The clusters differed for {percent(share, unit=' %')} of the time, in {average} rows on average; {ends}."
+    yield f"The clusters differed for {percent(share)} of the time, in {average} rows on average; {ends}."
     yield f"{_runs(document)}."
 
 
@@ -383,5 +383,13 @@ def _charts(found: Figures, runs: Sequence[Figures], of: str) -> Iterator[Chart]
     columns = {words: [own[each]["median"] for each in _QUANTILES.values()] for words, own in times.items()}
     data = pa.table({"share": list(_QUANTILES), **columns})
     note = "The label says how many of the conflict windows, and of the stale times, are at most that long."
-    yield Chart("stale-time", "Conflict windows and stale times, in ms", Form.GROUPED, data, "ms", note=note)
+    yield Chart(
+        "stale-time",
+        "Conflict windows and stale times, in ms",
+        Form.GROUPED,
+        data,
+        "ms",
+        note=note,
+        clusters=len(sites),
+    )
     yield from bytes_chart(_bytes(found), f"simulated, {of}")

@@ -182,7 +182,7 @@ def _row(document: Document, name: str, kinds: Mapping[str, Sizes]) -> list[str]
     """Return the cells of a format: bytes by kind of change, and of the whole log."""
     frame, total, (least, most, lower) = document["frame"], document["total"], _sum(kinds.values())
     whole = least + frame, most + frame, lower
-    share = "-".join(dict.fromkeys(percent(each / total, 0) for each in whole[:2]))
+    share = "-".join(dict.fromkeys(percent(each / total, 0) for each in whole[:2])).replace(" %-", "-")
     return [name, *map(_span, kinds.values()), _span(whole, ","), f"{'≥' * lower}{share}"]
 
 

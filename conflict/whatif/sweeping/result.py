@@ -18,14 +18,13 @@ from conflict.errors import HistoryError
 from conflict.history.grid.folder import Folder
 from conflict.results.files import RESULT
 from conflict.telling.part import FunctionFigures, Topic
-from conflict.telling.value import shown
+from conflict.telling.shown_text import percent
 from conflict.whatif.estimates import Estimate
 from conflict.whatif.sweeping.differences import Key, Values, difference, values_of
 from conflict.whatif.sweeping.summary import Grid, axis_value, grid_of, main_axis, value_words
 
 RESULTS, BORDERS = "results.parquet", "borders.parquet"
 Row = Mapping[str, Any]
-_PERCENT = 100.0
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -247,4 +246,4 @@ def limit_column(limits: Mapping[str, Limit], condition: str) -> Iterator[Functi
 def _share(condition: str) -> str:
     """Return the share that a condition says is lost where it fails; empty if it is about something else."""
     figure, _, limit = condition.partition(" < ")
-    return f"{shown(_PERCENT * float(limit))} %" if figure == "lost_share" and limit else ""
+    return percent(float(limit), None) if figure == "lost_share" and limit else ""

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
-import pandas as pd
 import pyarrow as pa
 
 from conflict.errors import ConfigurationError
+from conflict.extras import data_frame
 from conflict.telling.shown import Drawn
 from conflict.telling.value import Telling
 from conflict.whatif.estimates import estimate
@@ -23,6 +23,9 @@ from conflict.whatif.sweeping.differences import difference, values_of
 from conflict.whatif.sweeping.result import SweepResult
 from conflict.whatif.sweeping.telling import tell_sweep
 from ndb_formats.errors import did_you_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @attrs.frozen(kw_only=True, repr=False, eq=False)
@@ -90,7 +93,7 @@ class Sweep(Drawn):
         self._check(figure)
         names = list(self.axes)
         values = values_of(self.results, self.axes, names, figure)
-        return pd.DataFrame(
+        return data_frame(
             {**dict(zip(names, point, strict=True)), **estimate_columns(estimate([*by_seed.values()]))}
             for point, at in values.items()
             for by_seed in at.values()
@@ -115,7 +118,7 @@ class Sweep(Drawn):
         if axis not in self.axes:
             message = f"there is no axis {axis}{did_you_mean(axis, self.axes)}; axes are {', '.join(self.axes)}"
             raise ConfigurationError(message)
-        return pd.DataFrame(self._differences(figure, axis))
+        return data_frame(self._differences(figure, axis))
 
     def _differences(self, figure: str, axis: str) -> Iterator[dict[str, Any]]:
         others = [name for name in self.axes if name != axis]

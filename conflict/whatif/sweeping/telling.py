@@ -13,8 +13,8 @@ import pyarrow as pa
 from conflict.history.grid.folder import Folder
 from conflict.telling.bytes_by_type import bytes_chart, format_name
 from conflict.telling.part import Bytes, Headline, Measured, Part, Topic, log_of
-from conflict.telling.shown_text import counted, listed
-from conflict.telling.value import Chart, Form, Table, Telling, shown
+from conflict.telling.shown_text import counted, listed, percent
+from conflict.telling.value import Chart, Form, Table, Telling
 from conflict.whatif.estimates import LEAST_RUNS, METHOD, Estimate, estimate
 from conflict.whatif.simulating.words import (
     against_recording,
@@ -148,7 +148,7 @@ def _lost(sweep: SweepResult) -> Table:
     grid, most = sweep.grid("lost_share"), sweep.grid("lost_share_at_most").rows
     cells = {
         key: [
-            None if cell is None else f"{'≥' * (cell != high)}{_PERCENT * cell:.2f}"
+            None if cell is None else f"{'≥' * (cell != high)}{percent(cell, 2, '')}"
             for cell, high in zip(shares, most[key], strict=True)
         ]
         for key, shares in grid.rows.items()
@@ -185,7 +185,7 @@ def _seeds(sweep: SweepResult) -> str:
     seeds = len(sweep.document["seeds"])
     if seeds == 1:
         return "One seed: how much others differ is not known."
-    extremes = f"Extremes: seeds of one point differ by up to {_PERCENT * sweep.seeds_differ:.2f} % of all changes."
+    extremes = f"Extremes: seeds of one point differ by up to {percent(sweep.seeds_differ, 2)} of all changes."
     return extremes if seeds < LEAST_RUNS else f"{extremes} Intervals of {seeds:,} seeds: {METHOD}."
 
 
@@ -327,7 +327,7 @@ def _headlines(sweep: SweepResult) -> Iterator[Headline]:
 def _shares(sweep: SweepResult, lost: Grid) -> str:
     """Return what is lost where least is, at each value of the main axis; of many, at the first and the last one."""
     shares = [
-        f"{shown(_PERCENT * share)} %{f' at {value_words(lost.over, value)}' if lost.over else ''}"
+        f"{percent(share, None)}{f' at {value_words(lost.over, value)}' if lost.over else ''}"
         for value, share in zip(lost.values, lost.rows[sweep.best], strict=True)
         if share is not None
     ]

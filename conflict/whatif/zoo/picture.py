@@ -22,7 +22,7 @@ def picture_of(cell: Cell) -> str:
     texts = {line.number: line.text for line in timeline(scope, walk)}
     start, ends = texts.pop(0), ending(scope, walk)
     lanes = [Lane(name, tuple(start.split("\n")), tuple(ends[name].split("\n"))) for name in NAMES]
-    return lanes_svg(lanes, list(_events(walk, texts))) + "\n"
+    return lanes_svg(lanes, list(_events(walk, texts)), f"{cell.row}, binlog type {cell.binlog_type}") + "\n"
 
 
 def _events(walk: list[TakenStep], texts: dict[int, str]) -> Iterator[LaneEvent]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from conflict.errors import ConfigurationError
+from conflict.extras import data_frame
 from conflict.telling.shown import Shown
 from conflict.telling.value import Telling
 from conflict.whatif.diverging.scope import Goal, Values
@@ -83,15 +84,13 @@ class Zoo(Shown):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row per cell; `steps` is the schedule as one text, NULL where there is none."""
-        import pandas as pd  # noqa: PLC0415  # only for who asks
-
         names = ("function", "values", "binlog_type", "anomaly", "answer", "length", "states", "mark")
         rows = []
         for each in self.cells:
             document = each.document()
             steps = None if each.steps is None else "; ".join(each.steps)
             rows.append({**{name: document[name] for name in names}, "function": each.function, "steps": steps})
-        return pd.DataFrame(rows).astype({"length": "Int64"})
+        return data_frame(rows).astype({"length": "Int64"})
 
     def telling(self) -> Telling:
         """Return what is told of it."""

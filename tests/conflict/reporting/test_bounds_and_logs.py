@@ -53,7 +53,7 @@ def test_the_table_of_sizes_marks_lower_bounds() -> None:
     """By kind and in all; a chart by the name."""
     found = sizes_part(lacking(), "a file")
     row = next(each for each in found.telling.tables[0].rows if each[0] == "type 7")
-    assert list(row[2:]) == ["≥200", "0", "≥500", "≥122%"]
+    assert list(row[2:]) == ["≥200", "0", "≥500", "≥122 %"]
     assert "≥: the log lacks values that this format logs" in found.telling.tables[0].note
     assert "type 7 ≥" in found.telling.charts[0].data["format"].to_pylist()
     assert found.bytes is not None

@@ -26,7 +26,7 @@ THEMES = {"light": (1, "rgb(243, 245, 247)"), "dark": (0, "rgb(13, 17, 23)")}
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
 @pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("width", [1280, 390])
 def test_a_browser_shows_the_page(results: dict[str, Path], tmp_path: Path, width: int, theme: str) -> None:
     """It fits the width, shows each figure once, loads nothing, and follows the theme."""
     page = tmp_path / "r.html"

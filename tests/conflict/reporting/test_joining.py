@@ -199,12 +199,12 @@ def test_what_compression_would_leave() -> None:
     """By the variable of NDB's binlog, where each transaction is an epoch; by the other one in a log without epochs."""
     compression = {"transactions": 2, "plain": 400, "compressed": 100}
     (said,) = tell_sizes(sized(compression=compression)).sentences
-    assert said.startswith("`binlog_transaction_compression` would leave 100 of 400 bytes (25.0%), ")
+    assert said.startswith("`binlog_transaction_compression` would leave 100 of 400 bytes (25.0 %), ")
     epochs = {"mysql.ndb_apply_status": {"bytes": 9, "events": 2}}
     (said,) = tell_sizes(sized(compression=compression, other_events=epochs)).sentences
     assert said.startswith("`ndb_log_transaction_compression` ")
     (said,) = tell_sizes(sized(file_bytes=250)).sentences
-    assert "250 bytes, 50.0%" in said
+    assert "250 bytes, 50.0 %" in said
 
 
 def test_the_sizes_of_every_format() -> None:
@@ -212,12 +212,12 @@ def test_the_sizes_of_every_format() -> None:
     told = tell_sizes(sized(configured={"types": {"d.t": "9"}}, every_column_set={"7": 0, "8": 35}))
     rows = {row[0]: list(row[1:]) for row in told.tables[0].rows}
     assert list(rows) == ["as logged", "type 2", "type 3", "type 7", "type 8", "type 9", "configured"]
-    assert rows["as logged"] == ["0", "200", "0", "500", "100%"]
-    assert rows["type 8"] == ["0", "95-130", "0", "395-430", "79%-86%"]
-    assert rows["configured"] == rows["type 9"] == ["0", "110", "0", "410", "82%"]
+    assert rows["as logged"] == ["0", "200", "0", "500", "100 %"]
+    assert rows["type 8"] == ["0", "95-130", "0", "395-430", "79-86 %"]
+    assert rows["configured"] == rows["type 9"] == ["0", "110", "0", "410", "82 %"]
     assert "2 of 5 changes" in told.tables[0].note
     assert [row[:2] for row in told.tables[2].rows] == [["d.t", "update"]]
-    assert told.tables[-1].rows == [["type 8", 35, "+8.9%"]]
+    assert told.tables[-1].rows == [["type 8", 35, "+8.9 %"]]
     data = told.charts[0].data.to_pydict()
     assert data["format"][0] == "as logged"
     assert (data["updates"][4], data["more, if all columns were set"][4]) == (95, 35)

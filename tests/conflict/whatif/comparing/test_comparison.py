@@ -238,7 +238,7 @@ def test_the_best_of_what_a_server_has() -> None:
     found = conflict.compare(DEMO / "run.toml", functions=["OVERWRITE", "NDB$EPOCH()", "NDB$EPOCH2_TRANS()"])
     told = tell_comparison(found.to_json())
     assert "NDB$EPOCH() @A" in told.headline
-    assert "33 of 90 (36.7%)" in told.headline
+    assert "33 of 90 (36.7 %)" in told.headline
     assert [line.partition(":")[0] for line in told.sentences][:-1] == ["OVERWRITE"]
     others = [f"{name}(x)" if name == "LOWEST" else name for name in MEANINGS]
     every = tell_comparison(conflict.compare(DEMO / "run.toml", functions=["NDB$EPOCH()", *others]).to_json())

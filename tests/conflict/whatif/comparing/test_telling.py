@@ -14,11 +14,11 @@ PAIRS = [
 @pytest.mark.parametrize(
     ("compared", "changes", "said"),
     [
-        (30, 30, "Of what NDB offers, NDB$MAX(x) loses least: 3 of 30 (10.0%)."),
+        (30, 30, "Of what NDB offers, NDB$MAX(x) loses least: 3 of 30 (10.0 %)."),
         (
             30,
             100,
-            "Of what NDB offers, NDB$MAX(x) loses least: 3 of 30 (10.0%); the other 70 could not be compared.",
+            "Of what NDB offers, NDB$MAX(x) loses least: 3 of 30 (10.0 %); the other 70 could not be compared.",
         ),
         (66, 3444, "Which function loses least is not known: 66 of 3,444 changes could be compared."),
         (0, 10, ""),
