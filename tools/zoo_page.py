@@ -17,8 +17,9 @@ from pathlib import Path
 
 import conflict
 from conflict.whatif.zoo.page import page_of, schedules_of
+from conflict.whatif.zoo.written import OVERVIEW
 
-__all__ = ["PAGE", "part"]
+__all__ = ["PAGE", "PICTURES", "part"]
 
 ROOT = Path(__file__).parents[1]
 PAGE, PICTURES = ROOT / "docs" / "zoo.md", ROOT / "docs" / "pictures" / "zoo"
@@ -69,6 +70,7 @@ def main() -> None:
     zoo = conflict.zoo(out=given.out)
     shutil.rmtree(PICTURES, ignore_errors=True)
     PICTURES.mkdir()
+    shutil.copy(given.out / "pictures" / OVERVIEW, PICTURES)
     for cells in schedules_of(zoo).values():
         shutil.copy(given.out / "pictures" / f"{cells[0].name}.svg", PICTURES)
     _put(PAGE, "zoo", page_of(zoo, "pictures/zoo"))

@@ -3,6 +3,7 @@ The zoo as files: its document, its page, and of each cell the picture and a tes
 
     zoo.json                 the cells
     zoo.md                   the page
+    pictures/overview.svg    all cells of a format
     pictures/<cell>.svg      the schedule
     tests/test_<cell>.py     a test that builds it and asserts what the cell claims
     searches/                what was found so far, see `conflict.whatif.zoo.hunt`
@@ -18,6 +19,7 @@ from conflict.errors import ConfigurationError
 from conflict.history.grid.whole_files import new_folder, refuse_unwritable
 from conflict.whatif.diverging.recording import write_recording
 from conflict.whatif.zoo.hunt import SEARCHES
+from conflict.whatif.zoo.overview import overview_of
 from conflict.whatif.zoo.page import page_of
 from conflict.whatif.zoo.pairs import ANOMALIES, is_of_servers
 from conflict.whatif.zoo.picture import picture_of
@@ -25,6 +27,7 @@ from conflict.whatif.zoo.testing import test_of
 from conflict.whatif.zoo.zoo import Zoo
 
 DOCUMENT, PAGE, PICTURES, TESTS = "zoo.json", "zoo.md", "pictures", "tests"
+OVERVIEW = "overview.svg"
 
 
 def check_folders(out: Path | None, recordings: Path | None) -> None:
@@ -55,6 +58,7 @@ def write_zoo(zoo: Zoo, folder: Path) -> None:
             (folder / PICTURES / f"{cell.name}.svg").write_text(picture_of(cell), "utf-8")
         if cell.schedule is not None and is_of_servers(cell.scope):
             (folder / TESTS / f"test_{cell.name}.py").write_text(test_of(cell), "utf-8")
+    (folder / PICTURES / OVERVIEW).write_text(overview_of(zoo), "utf-8")
     (folder / PAGE).write_text(f"# The zoo\n\n{page_of(zoo, PICTURES)}", "utf-8")
     (folder / DOCUMENT).write_text(json.dumps(zoo.document(), indent=1) + "\n", "utf-8")
 

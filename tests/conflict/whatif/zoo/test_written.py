@@ -15,12 +15,13 @@ import conflict
 from conflict.errors import ConfigurationError
 from conflict.whatif.diverging.scope import Scope
 from conflict.whatif.diverging.words import schedule_of, step_text
+from conflict.whatif.zoo.overview import overview_of
 from conflict.whatif.zoo.page import page_of
 from conflict.whatif.zoo.pairs import ANOMALIES
 from conflict.whatif.zoo.zoo import Zoo
 from tests.conflict.cli.commands import invoke
 from tests.conflict.whatif.diverging.schedules import walk
-from tools.zoo_page import PAGE, part
+from tools.zoo_page import PAGE, PICTURES, part
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -40,6 +41,37 @@ def test_steps_as_text() -> None:
         scope = Scope("NDB$EPOCH()", 7, 4, rows=2, columns=2, outages=number % 2)
         steps = tuple(walk(scope, chance, load=number % 3))
         assert schedule_of([step_text(step, scope) for step in steps], scope) == steps
+
+
+def texts_of(picture: str) -> list[str]:
+    """Return the texts of a picture."""
+    return [each.text or "" for each in ET.fromstring(picture).iter(f"{SVG}text")]
+
+
+def test_the_overview_of_a_zoo(folder: tuple[Zoo, Path]) -> None:
+    """Of type 7, a line for each function, with what the cells say."""
+    _, out = folder
+    texts = texts_of((out / "pictures" / "overview.svg").read_text("utf-8"))
+    at = texts.index("NDB$MAX(x)")
+    assert texts[at : at + 6] == ["NDB$MAX(x)", "4 steps", "3 steps", "none found", "4 steps", "4 steps"]
+    at = texts.index("NDB$EPOCH2()")
+    assert texts[at : at + 6] == ["NDB$EPOCH2()", "none found", "3 steps", "none found", "5 steps", "6 steps"]
+
+
+def test_the_overview_of_the_page() -> None:
+    """Each function of the picture has the least of what the page shows of it under type 7."""
+    texts = texts_of((PICTURES / "overview.svg").read_text("utf-8"))
+    least: dict[tuple[str, str], str] = {}
+    for (row, binlog_type, anomaly), cell in cells_of(part(PAGE.read_text("utf-8"), "zoo")).items():
+        if binlog_type == 7:
+            steps = re.match(r"\d+", cell)
+            shown = f"{steps[0]} steps" if steps else "none found"
+            least[row.split(",")[0], anomaly] = min(shown, least.get((row.split(",")[0], anomaly), shown))
+    functions = list(dict.fromkeys(function for function, _ in least))
+    assert len(functions) == 10
+    for function in functions:
+        at = texts.index(function)
+        assert texts[at + 1 : at + 6] == [shown for (name, _), shown in least.items() if name == function]
 
 
 @pytest.mark.parametrize(
@@ -139,3 +171,4 @@ def test_the_page_is_the_zoo() -> None:
     """Searched anew, it is the same."""
     zoo = conflict.zoo(workers=1)
     assert page_of(zoo, "pictures/zoo") == part(PAGE.read_text("utf-8"), "zoo")
+    assert overview_of(zoo) == (PICTURES / "overview.svg").read_text("utf-8")
