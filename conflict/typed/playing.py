@@ -185,7 +185,8 @@ class _Side:
         changes = tuple(change for row, each in rows.items() for change in self._events(row, each, identity))
         if not changes:
             return [], notes
-        item = timeline.Transaction(epoch, self.groups[epoch], changes)
+        committed = self.moments[self.here.name][epoch]
+        item = timeline.Transaction(epoch, self.groups[epoch], changes, committed=committed)
         self.here.commit(item)
         self.logged.add(epoch)
         self.groups[epoch] += 1

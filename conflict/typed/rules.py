@@ -34,6 +34,7 @@ class Rules:
         binlog_type: NDB binlog type of all tables.
         primary: The primary; empty if no function has one.
         rows: The rows of `mysql.ndb_replication`.
+        own: The functions that no server has, and what users call them: a name that finds them, or empty of a value.
     """
 
     setups: Mapping[str, dict[str, TableSetup]] = attrs.field(repr=False)
@@ -42,6 +43,7 @@ class Rules:
     binlog_type: int = 7
     primary: str = ""
     rows: Sequence[ReplicationRow] = attrs.field(default=(), repr=False)
+    own: Sequence[tuple[FunctionSpec, str]] = attrs.field(default=(), repr=False)
 
     @property
     def words(self) -> str:
@@ -70,21 +72,29 @@ def rules_of(
         message = f"primary {primary} is no cluster; there are {' and '.join(history.names)}"
         raise ConfigurationError(message)
     named, kind = primary or history.names[0], parse_binlog_type(binlog_type)
-    functions = {name: _parsed(each) for name, each in _by_table(history.tables, function).items()}
+    given = _by_table(history.tables, function)
+    functions = {name: _parsed(each) for name, each in given.items()}
     specs = tuple({*FUNCTIONS, *(each.spec for each in functions.values() if each is not None)})
     ids = server_ids(history)
     rows = [row for name, each in functions.items() for row in _rows(history.tables, name, each, kind, ids[named])]
     setups = {name: set_up(history.tables.schema, rows, number, None, specs) for name, number in ids.items()}
     _refuse(setups, kind)
-    judged = [each.spec for each in functions.values() if each is not None]
+    judged = {name: each.spec for name, each in functions.items() if each is not None}
+    own = {spec: _reference(given[name]) for name, spec in judged.items() if spec not in FUNCTIONS}
     return Rules(
         setups,
-        _roles(history, judged, named),
+        _roles(history, [*judged.values()], named),
         {name: None if each is None else each.short for name, each in functions.items()},
         kind,
-        named if any(spec.refreshes for spec in judged) else "",
+        named if any(spec.refreshes for spec in judged.values()) else "",
         rows,
+        list(own.items()),
     )
+
+
+def _reference(function: Function) -> str:
+    """Return what finds a function: ``module:name``, or the name of one that comes with the program."""
+    return function.partition("(")[0].strip() if isinstance(function, str) else ""
 
 
 def _by_table(tables: Tables, function: Function | Mapping[str, Function]) -> dict[str, Function]:

@@ -7,7 +7,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
+from conflict.errors import ConfigurationError
 from conflict.history.timeline import EpochApply
+from conflict.rules.functions import FunctionSpec
 from conflict.rules.replication_table import Role
 from conflict.typed.playing import Played
 from conflict.typed.rules import Rules, server_ids
@@ -26,6 +28,9 @@ def run_file_lines(
         played: The History as it was carried out.
         binlogs: By cluster, the name of its binlog.
         steps: The file of the steps; empty to tell where epochs were applied that left no trace.
+
+    Raises:
+        ConfigurationError: A function is a value of Python, which no file can name.
     """
     database = history.tables.first.table.database
     yield from ('schema = "schema.sql"', f"database = {_quoted(database)}", 'start = "empty"', "")
@@ -39,11 +44,25 @@ def run_file_lines(
     else:
         for name in history.names:
             yield from _schedule(history, played, name)
+    for spec, reference in rules.own:
+        yield from ("[[conflict_function]]", *_declared(spec, reference), "")
     for row in rules.rows:
         yield from ("[[ndb_replication]]", f"db = {_quoted(row.db)}", f"table_name = {_quoted(row.table_name)}")
         yield from (f"server_id = {row.server_id}", f"binlog_type = {row.binlog_type}")
         yield from ([] if row.conflict_fn is None else [f"conflict_fn = {_quoted(row.conflict_fn)}"])
         yield ""
+
+
+def _declared(spec: FunctionSpec, reference: str) -> Iterator[str]:
+    """Yield the lines that declare a function that no server has."""
+    if reference:
+        yield f"rule = {_quoted(reference)}"
+    elif spec.own is None:
+        yield f"name = {_quoted(spec.name)}"
+        yield from (f"{kind} = {_quoted(getattr(spec, kind).words)}" for kind in ("write", "update", "delete"))
+    else:
+        message = f"a run file cannot name the resolver {spec.name}, which is a value; put it into a module and give "
+        raise ConfigurationError(f"{message}it as 'module:name'")
 
 
 def _schedule(history: Schedule, played: Played, name: str) -> Iterator[str]:

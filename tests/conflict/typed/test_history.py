@@ -1,9 +1,11 @@
 """Histories as they are typed: the order that follows, what is refused, and how they look."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import conflict
 from conflict import History
 from conflict.errors import ConfigurationError
 from conflict.typed.steps import apply, delete, insert, transaction, update
@@ -41,10 +43,11 @@ def test_a_history_printed_is_its_schedule() -> None:
 
 
 def test_a_history_in_a_notebook_is_two_lanes() -> None:
-    """The picture has a mark for each step, and an arrow for each epoch that is applied."""
+    """The picture has a square for each commit, and a circle for each apply and for the replica that is set back."""
     shown = TYPED._repr_html_()
     assert shown.startswith("<svg")
-    assert shown.count("<circle") == len(TYPED.placed)
+    assert shown.count('<rect x="') == 3
+    assert shown.count("<circle") == 4
     assert "update 1 v=7" in shown
 
 
@@ -128,3 +131,40 @@ def test_a_generated_column_is_left_out() -> None:
         History(tables=tables, A=["insert 1 w=1"], B=[])
     found = History(tables=tables, A=["insert 1 v=1"], B=["apply 1"]).resolve()
     assert found.rows("B") == [{"id": 1, "v": 1}]
+
+
+def of_one_row() -> History:
+    """Two updates of a row, of which neither cluster had seen the other's; that of B commits later."""
+    return History(
+        start=["insert 1 v=0 x=1"],
+        A=["update 1 v=5 x=2", "apply 1"],
+        B=["update 1 v=7 x=2", "apply 1"],
+    )
+
+
+def test_a_resolver_sees_when_own_changes_committed() -> None:
+    """Under last writer wins, the later update stays on both clusters, and the earlier one is lost."""
+    found = of_one_row().resolve("last_writer")
+    assert found.rows("A") == found.rows("B") == [{"id": 1, "v": 7, "x": 2}]
+    assert [each.cluster for each in found.lost] == ["A"]
+
+
+@pytest.mark.parametrize("function", ["last_writer", "first_writer()"])
+def test_a_run_file_names_a_resolver(function: str, tmp_path: Path) -> None:
+    """What `to_binlogs` writes is resolved as the History is."""
+    history = of_one_row()
+    result = conflict.resolve(history.to_binlogs(tmp_path / "run", function))
+    for name in "AB":
+        assert result.rows(name, "d.t").to_pylist() == history.resolve(function).rows(name)
+
+
+def test_a_run_file_cannot_name_a_value(tmp_path: Path) -> None:
+    """A resolver that has no module is refused by its name, and no folder is left."""
+
+    @conflict.resolver
+    def mine(row: conflict.FoundRow, _: conflict.IncomingChange) -> conflict.Decision:
+        return conflict.APPLY if row.exists else conflict.IGNORE
+
+    with pytest.raises(ConfigurationError, match="resolver mine, which is a value"):
+        of_one_row().to_binlogs(tmp_path / "run", mine)
+    assert not (tmp_path / "run").exists()
