@@ -144,12 +144,12 @@ def _whole_image(image: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
 def _names(changes: TableRows, of: Callable[[RowKind], Sequence[str] | None]) -> pa.DictionaryArray:
     """Return the names of columns that each kind has, in every row of it; null if it has no image to have columns."""
     every = [of(kind) for kind in changes.kinds]
-    texts = pa.array(["" if names is None else joined_names(names) for names in every], pa.string())
+    texts = ["" if names is None else joined_names(names) for names in every]
+    different = list(dict.fromkeys(texts))
+    numbers = np.array([different.index(text) for text in texts], np.int32).take(changes.kind_of)
     lacking = np.array([names is None for names in every])
-    numbers = changes.kind_of.astype(np.int32)
-    return pa.DictionaryArray.from_arrays(
-        pa.array(numbers, mask=lacking.take(numbers) if lacking.any() else None), texts
-    )
+    indices = pa.array(numbers, mask=lacking.take(changes.kind_of) if lacking.any() else None)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(different, pa.string()))
 
 
 def joined_names(names: Sequence[str]) -> str:

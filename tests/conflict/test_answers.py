@@ -129,7 +129,7 @@ def test_what_is_printed_and_drawn(simulation: conflict.Simulation, swept: confl
     for answer in (simulation, swept):
         drawn = answer.plot()
         assert "<svg" in drawn._repr_svg_()
-        assert drawn.axes[0].get_title(loc="left").startswith("Lost updates")
+        assert any(text.get_text().startswith("Lost updates") for text in drawn.texts)
     swept.plot("conflicts").savefig(tmp_path / "conflicts.png")
     assert (tmp_path / "conflicts.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(conflict.ConfigurationError, match=r"no chart conflict .did you mean conflicts"):

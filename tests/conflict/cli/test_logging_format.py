@@ -68,4 +68,4 @@ def test_a_statement_that_is_nested_too_deeply_is_not_known() -> None:
     code, output = invoke("logging", f"{deep}; INSERT INTO t VALUES (1)", "--format", "ROW", "--engine", "innodb")
     assert code == ExitCode.DONE
     assert "it is nested too deeply to be read" in output
-    assert "2 INSERT INTO t VALUES (1) row" in output
+    assert "2 statement: INSERT INTO t VALUES (1) ROW: row" in output
