@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from conflict.operating.window.clocks import ClockDifference, clock_difference
-from conflict.operating.window.logs import SECOND, Bool, ClusterLog, Int64, UInt64
+from conflict.operating.window.logs import SECOND, Bool, ClusterLog, Int64, UInt64, places_of
 
 NOT_KNOWN = -1  # in place of a time
 _NO_EPOCH = np.zeros(1, np.uint64)
@@ -143,7 +143,7 @@ def channel_of(
     delay, window = np.full(len(source), NOT_KNOWN, np.int64), np.full(len(source), NOT_KNOWN, np.int64)
     delay[there.place] = there.delay - ahead
     # What was applied in an epoch came back when that epoch was applied in turn.
-    known, held = back.find(applier.number[there.applied_in])
+    known, held = places_of(back.epoch, applier.number[there.applied_in])
     at = there.place[held]
     window[at] = source.committed[back.applied_in[known[held]]] - source.committed[at]
     shift = 0 if source_first else clocks.estimate  # from the source's clock to the clock of all times
@@ -192,18 +192,11 @@ class _Arrivals:
         """The smallest delay; None without one."""
         return int(self.delay.min()) if len(self.delay) else None
 
-    def find(self, epochs: UInt64) -> tuple[Int64, Bool]:
-        """Return where some epochs stand among these, and which of them do."""
-        if not len(self.epoch):
-            return np.zeros(len(epochs), np.int64), np.zeros(len(epochs), np.bool_)
-        place = np.minimum(np.searchsorted(self.epoch, epochs), len(self.epoch) - 1)
-        return place.astype(np.int64), self.epoch[place] == epochs
-
 
 def _arrivals(source: ClusterLog, applier: ClusterLog) -> _Arrivals:
     foreign, shown_in = applier.applied.get(source.name, (np.zeros(0, np.uint64), np.zeros(0, np.int64)))
     epochs, first = np.unique(foreign, return_index=True)
-    place, held = source.places_of(epochs)
+    place, held = places_of(source.number, epochs)
     place, applied_in = place[held], shown_in[first[held]]
     return _Arrivals(epochs[held], place, applied_in, applier.committed[applied_in] - source.committed[place])
 
@@ -212,7 +205,7 @@ def _gone(source: ClusterLog, applier: ClusterLog, there: _Arrivals, placed: tup
     """Return, by the applier's clock, when each epoch of the source or a later one was first known to be applied."""
     epochs, moments = there.epoch, applier.committed[there.applied_in]
     if placed is not None:
-        place, held = applier.places_of(placed[1])
+        place, held = places_of(applier.number, placed[1])
         epochs = np.concatenate([epochs, placed[0][held]])
         moments = np.concatenate([moments, applier.committed[place[held]]])
         order = np.argsort(epochs, kind="stable")

@@ -56,16 +56,18 @@ class ClusterLog:
     def __len__(self) -> int:
         return len(self.number)
 
-    def places_of(self, epochs: UInt64) -> tuple[Int64, Bool]:
-        """Return the places of epochs, and which of them the log holds."""
-        place = np.minimum(np.searchsorted(self.number, epochs), max(len(self) - 1, 0))
-        held: Bool = self.number[place] == epochs if len(self) else np.zeros(len(epochs), np.bool_)
-        return place.astype(np.int64), held
-
     @property
     def imprecision(self) -> int:
         """By how many microseconds a time can be earlier than what happened."""
         return 0 if self.exact else SECOND
+
+
+def places_of(number: UInt64, epochs: UInt64) -> tuple[Int64, Bool]:
+    """Return where some epochs stand among others, which rise, and which of them do."""
+    if not len(number):
+        return np.zeros(len(epochs), np.int64), np.zeros(len(epochs), np.bool_)
+    place = np.minimum(np.searchsorted(number, epochs), len(number) - 1)
+    return place.astype(np.int64), number[place] == epochs
 
 
 def cluster_logs(configuration: Configuration, progress: StageProgress = no_progress) -> dict[str, ClusterLog]:
