@@ -17,7 +17,6 @@ from conflict.operating.window.logs import SECOND, Bool, ClusterLog, Int64, UInt
 
 NOT_KNOWN = -1  # in place of a time
 _NO_EPOCH = np.zeros(1, np.uint64)
-_USUAL_TIMES = 10  # a stop is so many times as long as usual, and a second at least
 
 
 @attrs.frozen(eq=False)
@@ -100,16 +99,14 @@ class Channel:
 
     @cached_property
     def stops(self) -> Stops:
-        """Where the applier applied nothing for ten times as long as it usually takes, and a second at least."""
+        """Where the applier applied nothing for a second longer than the fastest epoch took, although one waited."""
         moments, last = self._steps
         begin, end, before = np.append(self.begins, moments), np.append(moments, self.ends), np.append(_NO_EPOCH, last)
         waits = np.flatnonzero(self.waits)
         oldest = np.searchsorted(self.number[waits], before, "right")
         since = np.maximum(begin, np.append(self.committed[waits], np.iinfo(np.int64).max)[oldest])
-        idle = end - np.minimum(since, end)
-        shown = idle[:-1][idle[:-1] > 0]
-        usual = int(np.median(shown)) if len(shown) else 0
-        found = np.flatnonzero(idle > max(_USUAL_TIMES * usual, SECOND))
+        fastest = int(self.delay[self.delay != NOT_KNOWN].min())
+        found = np.flatnonzero(end - np.minimum(since, end) > fastest + SECOND)
         return Stops(since[found], end[found], found == len(moments), before[found])
 
     @property
