@@ -1,7 +1,8 @@
 """
 What Python users and commands call about the operation of clusters.
 
-How long changes take to the other cluster, where a channel goes on, how rows are repaired.
+How long changes take to the other cluster, what is wrong with compared values, where a channel goes on, how rows are
+repaired.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from conflict.config.configuration import Configuration
     from conflict.config.run_file import RunFile
+    from conflict.operating.audit.audit import Audit
     from conflict.operating.channel.channels import MovedChannels
     from conflict.operating.repairing.plan import Plan
     from conflict.operating.window.window import Window
@@ -126,6 +128,30 @@ def window(
     if chart is not None:
         write_chart(chart, found.document())
     return found
+
+
+@typed(run=Typed("RESULT", "A folder that resolve wrote, or a run file (.toml)."))
+def audit(run: Result | RunFile | Path | str, *, progress: StageProgress = no_progress) -> Audit:
+    """
+    Return what is wrong with the values of the columns that conflict functions compare; as the command.
+
+    Args:
+        run: A result, its folder, or a run file; its binlogs are read.
+        progress: As for `resolve`.
+
+    Raises:
+        ConfigurationError: The run file, or a binlog, cannot be read.
+        HistoryError: A binlog has changed since the result was made.
+    """
+    from conflict.config.run_file import RunFile, load_run_file
+    from conflict.operating.audit.audit import audit_of
+    from conflict.results.result import Result, read_result
+    from conflict.runs.run_inputs import run_of, run_of_result
+
+    if not isinstance(run, Result | RunFile):
+        place = Path(run)
+        run = load_run_file(place.absolute()) if place.suffix == ".toml" else read_result(str(place))
+    return audit_of(run_of_result(run.run, run.folder.uri) if isinstance(run, Result) else run_of(run), progress)
 
 
 @typed(result=Typed("RESULT", "Folder that resolve wrote."), rows_per_transaction=Typed("N", at_least=1))

@@ -189,6 +189,10 @@ COMMANDS = {
         "conflict.cli.commands.window:window",
         "Show which side lags, and how long changes conflict.",
     ),
+    "audit": (
+        "conflict.cli.commands.audit:audit",
+        "Check the values that functions compare: ties, clocks.",
+    ),
     "channel": (
         "conflict.cli.commands.channel:channel",
         "Show where a channel goes on from another SQL node.",

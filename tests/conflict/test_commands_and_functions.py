@@ -52,6 +52,7 @@ NOT_HAD = {
     ),
 }
 FORCELESS = {
+    "audit",
     "check",
     "conflicts",
     "explain",
