@@ -16,6 +16,7 @@ from conflict.operating.audit.findings import AuditFinding, ClockOf, findings_of
 from conflict.operating.audit.telling import tell_audit
 from conflict.operating.window.clocks import ClockDifference
 from conflict.operating.window.window import window_of
+from conflict.rules.functions import Cell, ConflictFunction
 from conflict.telling.html import telling_html
 from conflict.telling.terminal import telling_text
 
@@ -63,18 +64,18 @@ def audit_of(run: Run, progress: StageProgress = no_progress) -> Audit:
         run: The run.
         progress: Called with the name of a stage, the tables that are done, and their number.
     """
-    compared: dict[str, tuple[str, str]] = {}
+    compared: dict[str, tuple[str, ConflictFunction]] = {}
     for own in run.setups.at_end.values():
         for name, setup in own.items():
             if setup.function is not None and setup.function.column:
-                compared.setdefault(name, (setup.function.column, str(setup.function)))
+                compared.setdefault(name, (setup.function.column, setup.function))
     clocks: tuple[ClockDifference, ...] = ()
     if compared:
         clocks = window_of(run.configuration, Grid.HOUR, progress=progress).clocks
     of_cluster = {each.second: ClockOf(each.estimate, each.bound) for each in clocks}
     definitions = {table.full_name: table for table in run.data_schema.tables}
     counts, findings = dict[tuple[str, str], int](), list[AuditFinding]()
-    for done, (name, (column, _)) in enumerate(compared.items()):
+    for done, (name, (column, function)) in enumerate(compared.items()):
         progress("auditing tables", done, len(compared))
         changes = [
             column_changes(
@@ -89,6 +90,6 @@ def audit_of(run: Run, progress: StageProgress = no_progress) -> Audit:
             for cluster in run.clusters
         ]
         counts.update({(name, each.cluster): int(each.own.sum()) for each in changes})
-        findings += findings_of(name, column, changes, of_cluster)
-    functions = {name: function for name, (_, function) in compared.items()}
+        findings += findings_of(name, column, changes, of_cluster, rises=function.spec.update is not Cell.EQUAL)
+    functions = {name: str(function) for name, (_, function) in compared.items()}
     return Audit(functions, counts, tuple(findings), clocks)

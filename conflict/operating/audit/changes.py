@@ -51,7 +51,8 @@ class ColumnChanges:
 
     Attributes:
         cluster: The cluster.
-        places: Where each stands: columns ``key`` (text, in bytes), ``file``, ``position``, ``row``, ``epoch``, ``committed``.
+        places: Where each stands: columns ``key`` (text, in bytes), ``file``, ``position``, ``row``, ``epoch``,
+            ``committed``.
         own: Whether a user of the cluster made it.
         updates: Whether it is an update of a row that exists, also one that is logged as a write.
         writes: Whether the row exists afterwards.
@@ -93,7 +94,7 @@ def column_changes(
     """
     names = frozenset({*key, column})
     read = BinlogTable(tuple(files), table, names, definitions, Selection(tables=frozenset({table})), moments=False)
-    parts = [_part(batch, key, column) for batch in read] if table in table_names(files) else []
+    parts = [_part(batch, key, column) for batch in read] if table in table_names(map(str, files)) else []
     return _sorted(cluster, server, pa.concat_tables([_KEPT.empty_table(), *parts]).unify_dictionaries())
 
 

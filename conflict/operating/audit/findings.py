@@ -103,7 +103,7 @@ class ClockOf:
 
 
 def findings_of(
-    table: str, column: str, changes: Sequence[ColumnChanges], clocks: Mapping[str, ClockOf]
+    table: str, column: str, changes: Sequence[ColumnChanges], clocks: Mapping[str, ClockOf], *, rises: bool = True
 ) -> Iterator[AuditFinding]:
     """
     Yield what is wrong with the values of a table's column.
@@ -113,18 +113,20 @@ def findings_of(
         column: The column.
         changes: The changes of the table in the log of each cluster.
         clocks: The clocks of the clusters by which commits have their times.
+        rises: Whether the function applies greater values, so that values must rise; NDB$OLD asks for equal ones.
     """
     for here in changes:
         made = here.own & here.writes
         again = made & here.updates & here.before_known
         for kind, chosen in (
-            (Kind.FALLS, again & here.known & ~here.null & (here.value < here.before)),
+            (Kind.FALLS, rises & again & here.known & ~here.null & (here.value < here.before)),
             (Kind.UNCHANGED, made & here.updates & ((again & (here.value == here.before)) | ~here.given)),
             (Kind.NULL, made & here.null),
         ):
             if chosen.any():
                 yield AuditFinding(table, column, here.cluster, kind, int(chosen.sum()), (_first(here, chosen),))
-        yield from _ahead(table, column, here, clocks.get(here.cluster, ClockOf()))
+        if rises:
+            yield from _ahead(table, column, here, clocks.get(here.cluster, ClockOf()))
     for number, here in enumerate(changes):
         for there in changes[number + 1 :]:
             yield from _ties(table, column, here, there)

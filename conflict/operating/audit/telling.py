@@ -13,9 +13,14 @@ from conflict.telling.value import Entry, Listing, Table, Telling
 Document = Mapping[str, Any]
 
 _WORDS = {
-    "falls": "set a lower value than the row had: under NDB$MAX the other cluster rejects them",
-    "unchanged": "updated the row and left the value as it was: under NDB$MAX the other cluster rejects them",
-    "tie": "values were set on both clusters: under NDB$MAX each rejects the other's change, and rows stay different",
+    "falls": "set a lower value than the row had, which the other cluster rejects",
+    "unchanged": (
+        "left the value as it was: NDB$MAX and its relatives reject such an update, NDB$OLD does not notice it later"
+    ),
+    "tie": (
+        "set a value that the other cluster set, too: under NDB$MAX both reject, and rows end different; NDB$OLD takes "
+        "the two rows for one"
+    ),
     "null": "set NULL, which compares as 0",
     "ahead": "set a moment that is later than their commit: such a change wins over later ones of other clusters",
 }
