@@ -80,14 +80,15 @@ def audit_of(run: Run, progress: StageProgress = no_progress) -> Audit:
         changes = [
             column_changes(
                 cluster.name,
-                cluster.server_id,
-                next(each.files for each in cluster.servers if each.server_id == cluster.server_id),
+                server.server_id,
+                server.files,
                 run.databases.own_name(cluster.name, name),
                 definitions[name].primary_key,
                 column,
                 run.configuration.schema_of(cluster),
             )
             for cluster in run.clusters
+            for server in [each for each in cluster.servers if each.files][:1]  # the others log the same
         ]
         counts.update({(name, each.cluster): int(each.own.sum()) for each in changes})
         findings += findings_of(name, column, changes, of_cluster, rises=function.spec.update is not Cell.EQUAL)
