@@ -14,6 +14,8 @@ What happens when row changes of two MySQL NDB Clusters meet.
 
     conflict.lost(result).changes               # what did not survive, and why
     conflict.repair(result, {"*": "newest"})    # SQL that makes rows equal again, proved
+    conflict.audit(result)                      # values that NDB$MAX and its relatives cannot work with
+    conflict.window(result)                     # which side lags, and how long changes can conflict
 
     conflict.check("run.toml")                  # what servers will refuse; needs no binlog
 
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from conflict.api.formats import check_replica, logging, requirements, rewrite
     from conflict.api.judging import conformance
     from conflict.api.models import simulate, sweep, workload
-    from conflict.api.operations import channel, repair
+    from conflict.api.operations import audit, channel, repair, window
     from conflict.api.results import conflicts, explain, explain_differences, lost, report
     from conflict.api.runs import check, compare, ingest, resolve
     from conflict.api.searching import diverge, zoo
@@ -112,6 +114,7 @@ __all__ = [
     "Sweep",
     "Verdicts",
     "Zoo",
+    "audit",
     "channel",
     "check",
     "check_replica",
@@ -142,6 +145,7 @@ __all__ = [
     "sizes",
     "spark_session",
     "sweep",
+    "window",
     "workload",
     "zoo",
 ]
@@ -163,7 +167,7 @@ _MODULES = {
     "conflict.resolvers.resolver": ("Resolver", "resolver"),
     "conflict.rules.seen": ("APPLY", "IGNORE", "FoundRow", "IncomingChange", "merge", "reject"),
     "conflict.api.runs": ("check", "compare", "ingest", "resolve"),
-    "conflict.api.operations": ("channel", "repair"),
+    "conflict.api.operations": ("audit", "channel", "repair", "window"),
     "conflict.results.result": ("Result", "read_result"),
     "conflict.api.binlogs": ("decode", "sizes"),
     "conflict.typed.history": ("History",),

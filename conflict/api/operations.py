@@ -1,5 +1,8 @@
 """
-What Python users and commands call about the operation of clusters: where a channel goes on, how rows are repaired.
+What Python users and commands call about the operation of clusters.
+
+How long changes take to the other cluster, what is wrong with compared values, where a channel goes on, how rows are
+repaired.
 """
 
 from __future__ import annotations
@@ -9,16 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conflict.config.arguments import RepairRules, StageProgress, Typed, answering, no_progress, typed
-from conflict.config.option_values import path_of
+from conflict.config.option_values import Grid, path_of
 from conflict.errors import ConfigurationError
+from ndb_formats.errors import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from conflict.config.configuration import Configuration
     from conflict.config.run_file import RunFile
+    from conflict.operating.audit.audit import Audit
     from conflict.operating.channel.channels import MovedChannels
     from conflict.operating.repairing.plan import Plan
+    from conflict.operating.window.window import Window
     from conflict.results.result import Result
 
     Source = Result | RunFile | Path | str | Iterable[Path | str]
@@ -28,6 +34,9 @@ _SOURCES = Typed(
     "RESULT | BINLOGS...",
     "A folder that resolve wrote, a run file (.toml), or binlogs: those of the SQL node, of the others of its cluster, "
     "and of the replica.",
+)
+_WINDOW_SOURCES = Typed(
+    "RESULT | BINLOGS...", "A folder that resolve wrote, a run file (.toml), or the binlogs of both clusters."
 )
 
 
@@ -77,6 +86,72 @@ def channel(
     found = channels_to(configuration, to, after_epoch)
     write_index(found.table.to_arrow(), to, *targets)
     return found
+
+
+@typed(sources=_WINDOW_SOURCES)
+def window(
+    *sources: Source,
+    by: Grid | str = "minute",
+    plot: Path | str | None = None,
+    force: bool = False,
+    progress: StageProgress = no_progress,
+) -> Window:
+    """
+    Return how long changes took to the other cluster over time, and how long they could conflict; as the command.
+
+    Args:
+        sources: A result, its folder, a run file, or binlogs. A result alone knows conflicts, and when clusters began
+            to diverge.
+        by: Step of the table by time.
+        plot: Draw how long epochs took: FILE.png or FILE.svg.
+        force: As for `resolve`.
+        progress: As for `resolve`.
+
+    Raises:
+        ConfigurationError: The log of a cluster holds no epoch, or a file cannot be written.
+        HistoryError: A binlog has changed since the result was made.
+    """
+    from conflict.decoding.staging import check_output
+    from conflict.explaining.beginning import beginning_of
+    from conflict.explaining.explainer import Explainer
+    from conflict.operating.window.pictures import write_chart
+    from conflict.operating.window.window import window_of
+    from conflict.telling.drawing import check_chart_file
+
+    grid, chart = _grid(by), path_of(plot)
+    given = list(sources)
+    configuration, result = _configuration_of(given, alone=False), _result_of(given)
+    check_output(chart, configuration.files, force=force)
+    check_chart_file(chart)
+    beginning = None if result is None else beginning_of(Explainer.of_result(result, progress))
+    found = window_of(configuration, grid, result, beginning, progress)
+    if chart is not None:
+        write_chart(chart, found.document())
+    return found
+
+
+@typed(run=Typed("RESULT", "A folder that resolve wrote, or a run file (.toml)."))
+def audit(run: Result | RunFile | Path | str, *, progress: StageProgress = no_progress) -> Audit:
+    """
+    Return what is wrong with the values of the columns that conflict functions compare; as the command.
+
+    Args:
+        run: A result, its folder, or a run file; its binlogs are read.
+        progress: As for `resolve`.
+
+    Raises:
+        ConfigurationError: The run file, or a binlog, cannot be read.
+        HistoryError: A binlog has changed since the result was made.
+    """
+    from conflict.config.run_file import RunFile, load_run_file
+    from conflict.operating.audit.audit import audit_of
+    from conflict.results.result import Result, read_result
+    from conflict.runs.run_inputs import run_of, run_of_result
+
+    if not isinstance(run, Result | RunFile):
+        place = Path(run)
+        run = load_run_file(place.absolute()) if place.suffix == ".toml" else read_result(str(place))
+    return audit_of(run_of_result(run.run, run.folder.uri) if isinstance(run, Result) else run_of(run), progress)
 
 
 @typed(result=Typed("RESULT", "Folder that resolve wrote."), rows_per_transaction=Typed("N", at_least=1))
@@ -142,6 +217,13 @@ def repair(
     return plan
 
 
+def _grid(by: Grid | str) -> Grid:
+    if by not in tuple(Grid):
+        message = f"by {by} is not known{did_you_mean(str(by), Grid)}; give {', '.join(Grid)}"
+        raise ConfigurationError(message)
+    return Grid(by)
+
+
 def _configuration_of(sources: list[Source], *, alone: bool) -> Configuration:
     """
     Return the clusters and logs of a result, of a run file, or of bare binlogs.
@@ -174,6 +256,16 @@ def _configuration_of(sources: list[Source], *, alone: bool) -> Configuration:
     if isinstance(only, Path):
         only = load_run_file(only.absolute()) if only.suffix == ".toml" else read_result(str(only))
     return configuration_of(only.run, only.folder.uri) if isinstance(only, Result) else only.configuration
+
+
+def _result_of(sources: list[Source]) -> Result | None:
+    """Return the result that stands alone among what was given; None if there is none."""
+    from conflict.results.result import Result, read_result
+
+    (only, *_) = [each for source in sources for each in _one_by_one(source)]
+    if isinstance(only, Result):
+        return only
+    return read_result(str(only)) if isinstance(only, Path) and (only / "run.json").exists() else None
 
 
 def _is_run(path: Path) -> bool:

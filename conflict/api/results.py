@@ -309,7 +309,8 @@ def report(
     Write results as one HTML page; as the command ``report``.
 
     Args:
-        results: Result folders of resolve, compare or sweep; JSON files of compare, simulate, sizes or diverge.
+        results: Result folders of resolve, compare or sweep; JSON files of compare, simulate, sizes, diverge or
+            window.
         out: The page.
         figures: Folder for the figures as SVG and PNG, and their data as CSV.
         title: Title of the page.

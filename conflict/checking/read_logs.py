@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 
-_CHECKSUM = 4  # bytes of each event that a server adds when it writes its cache to the log
-
 
 @attrs.frozen(eq=False)
 class ReadLog:
@@ -129,15 +127,11 @@ _NONE = [np.zeros(0, kind) for kind in (np.uint64, np.int64, np.int64, np.uint64
 
 def _columns(file: ScannedFile) -> tuple[UInt64 | Int64, ...]:
     """Return the columns of a `ReadLog` that a file has."""
-    events, grouped = file.events, file.grouped
-    begin, last = grouped.epochs.begin, file.last
-    logged = events.stop[last] - events.position[begin] - _CHECKSUM * (last - begin + 1)
-    committed = events.committed[file.first]
+    grouped, committed = file.grouped, file.events.committed[file.first]
     return (
         grouped.epochs.number,
         committed,
-        # Of a compressed transaction, at least what comes before its last event was kept.
-        np.maximum(logged, events.payload_position[last].astype(np.int64)),
+        file.size,
         grouped.applied.server_id,
         grouped.applied.epoch,
         np.repeat(committed, grouped.epochs.applied),

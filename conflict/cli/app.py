@@ -185,6 +185,14 @@ COMMANDS = {
         "conflict.cli.commands.repair:repair",
         "Write SQL that makes rows equal, and applies lost changes.",
     ),
+    "window": (
+        "conflict.cli.commands.window:window",
+        "Show which side lags, and how long changes conflict.",
+    ),
+    "audit": (
+        "conflict.cli.commands.audit:audit",
+        "Check the values that functions compare: ties, clocks.",
+    ),
     "channel": (
         "conflict.cli.commands.channel:channel",
         "Show where a channel goes on from another SQL node.",

@@ -37,6 +37,14 @@ class By(StrEnum):
     TRANSACTION = "transaction"
 
 
+class Grid(StrEnum):
+    """The step of a table by time."""
+
+    EPOCH = "epoch"
+    MINUTE = "minute"
+    HOUR = "hour"
+
+
 class DecodedFormat(StrEnum):
     """The output format."""
 

@@ -75,14 +75,14 @@ class Explainer(ExplainedRun):
             raise HistoryError(message)
         return story
 
-    def differences(self, table: str | None = None) -> list[Story]:
-        """Return the stories of the rows that end different; see `explain_differences`."""
+    def differences(self, table: str | None = None, most: int | None = None) -> list[Story]:
+        """Return the stories of the rows that end different, of so many at most; see `explain_differences`."""
         if table is not None:
             table = self.table_named(table).full_name
         keyed = (each.full_name for each in self.tables.values() if each.primary_key)
         names = [each for each in keyed if table in (None, each) and self.result.run["differing_rows"].get(each)]
         rows = [row for each in names for row in differing_rows(self.result, each, self.key_of(each))]
-        return self.rows(rows) if rows else []
+        return self.rows(rows[:most]) if rows else []
 
     def exception(self, asked: int | str, table: str | None = None) -> Story:
         """

@@ -16,6 +16,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.whole_files import refuse_moved_away
 from conflict.operating.repairing.part import repair_part
 from conflict.operating.repairing.plan_files import PLAN
+from conflict.operating.window.telling import window_part
 from conflict.reporting.resolve_part import resolve_part
 from conflict.results.result import read_result
 from conflict.telling.part import Part
@@ -30,8 +31,8 @@ from ndb_formats.stored import Stored
 
 RUN = "run.json"
 _KNOWN = (
-    "a result folder of resolve, repair, compare or sweep, or a file that compare, simulate, sizes or diverge wrote by "
-    "--json"
+    "a result folder of resolve, repair, compare or sweep, or a file that compare, simulate, sizes, diverge or window "
+    "wrote by --json"
 )
 # By the entries that tell a document from others, what reads it.
 _DOCUMENTS: dict[frozenset[str], Callable[[Mapping[str, Any], str], Part]] = {
@@ -39,6 +40,7 @@ _DOCUMENTS: dict[frozenset[str], Callable[[Mapping[str, Any], str], Part]] = {
     frozenset({"intervals", "runs", "seeds"}): simulate_part,
     frozenset({"formats", "totals", "file_bytes"}): sizes_part,
     frozenset({"searches"}): diverge_part,
+    frozenset({"window_by", "channels", "times"}): window_part,
 }
 
 

@@ -39,6 +39,7 @@ NOT_HAD = {
         **dict.fromkeys(("since", "last"), "of what is printed"),
     },
     "lost": {"top": "all"},
+    "window": {"top": "all"},
     "conformance": {"force": "of the file with the document"},
     "repair": {"top": "all"},
     "decode": dict.fromkeys(
@@ -51,6 +52,7 @@ NOT_HAD = {
     ),
 }
 FORCELESS = {
+    "audit",
     "check",
     "conflicts",
     "explain",

@@ -23,7 +23,7 @@ import pyarrow as pa
 from conflict.history.epochs import AppliedEpoch
 from conflict.history.ingestion.kernels.events import EventRole
 from conflict.history.ingestion.logged_epochs import LoggedEpochs, ScannedFile, scan_files
-from conflict.history.ingestion.segment_arrays import UnreadableError
+from conflict.history.ingestion.segment_arrays import Events, UnreadableError
 from conflict.history.scheduling.summaries import Summary
 from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.row_walk import RowWalk
@@ -54,6 +54,7 @@ EPOCH_TABLE = pa.schema(
 _KINDS = [[kind for kind in ROWS_EVENTS if operation_of(kind) is each] for each in Operation]
 _ROWS_AT_ONCE = 1 << 17
 _HALF = 1 << 31
+_SECOND = 1_000_000  # microseconds
 _GTID = (EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)
 
 Int64 = npt.NDArray[np.int64]
@@ -99,9 +100,11 @@ class EpochTable:
 
     Attributes:
         log: The epochs.
-        committed: Microsecond since 1970 at which each committed; 0 if not known. Shape (epochs,), int64.
+        committed: Microsecond since 1970 at which each committed; a whole second without a Gtid event. Shape
+            (epochs,), int64.
         moved: By how much the positions that the events carry are higher than those in the file, as in a file that is
             a part of another one. Shape (epochs,), int64.
+        size: As `ScannedFile.size`.
         applied: The foreign epochs in them.
         changed: The rows that they changed.
     """
@@ -109,6 +112,7 @@ class EpochTable:
     log: LoggedEpochs
     committed: Int64
     moved: Int64
+    size: Int64
     applied: Applied
     changed: Changed
 
@@ -221,11 +225,19 @@ class _Looked:
         counted = counted[counted <= last[place[counted]]]
         return EpochTable(
             scanned.epochs(server_id),
-            events.committed[first],
+            _committed(events, first, grouped.epochs.begin),
             moved[first],
+            scanned.size,
             Applied(np.repeat(np.arange(len(first)), grouped.epochs.applied), *grouped.applied),
             _changed(place[counted], events.server_id[counted], types[counted], rows[counted]),
         )
+
+
+def _committed(events: Events, first: Int64, begin: Int64) -> Int64:
+    """Return when epochs committed, by the events with which they begin."""
+    exact = events.committed[first]
+    found: Int64 = np.where(exact > 0, exact, events.second[begin].astype(np.int64) * _SECOND)
+    return found
 
 
 def _changed(place: Int64, server_id: npt.NDArray[np.uint32], types: npt.NDArray[np.uint8], rows: Int64) -> Changed:
@@ -249,12 +261,15 @@ def scan_epoch_table(server_id: int, files: Sequence[Path]) -> EpochTable:
     if not parts:
         none = np.zeros(0, np.int64)
         applied = Applied(none, none.astype(np.int32), none.astype(np.uint64), none.astype(np.uint64))
-        return EpochTable(log, none, none, applied, Changed(none, none.astype(np.uint64), np.zeros((0, 3), np.int64)))
+        return EpochTable(
+            log, none, none, none, applied, Changed(none, none.astype(np.uint64), np.zeros((0, 3), np.int64))
+        )
     before = np.cumsum([0, *(len(each.log) for each in parts)])
     return EpochTable(
         log,
         np.concatenate([each.committed for each in parts]),
         np.concatenate([each.moved for each in parts]),
+        np.concatenate([each.size for each in parts]),
         Applied(*_joined([each.applied for each in parts], before)),
         Changed(*_joined([each.changed for each in parts], before)),
     )

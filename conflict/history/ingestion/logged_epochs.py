@@ -28,6 +28,7 @@ from ndb_formats.errors import FormatError
 Part = TypeVar("Part")
 
 _CHUNK_EVENTS, _CHUNK_BYTES = 1 << 18, 1 << 26
+_CHECKSUM = 4  # bytes of each event that a server adds when it writes its cache to the log
 
 
 @attrs.frozen(eq=False)
@@ -159,6 +160,15 @@ class ScannedFile:
         """The event with which each epoch ends."""
         begin, ends = self.grouped.epochs.begin, np.flatnonzero(self.events.role == EventRole.END)
         return ends[np.searchsorted(ends, begin)] if len(begin) else begin
+
+    @property
+    def size(self) -> npt.NDArray[np.int64]:
+        """Bytes of each epoch that the server kept before it logged them, or somewhat less. Shape (epochs,)."""
+        events, begin, last = self.events, self.grouped.epochs.begin, self.last
+        logged = events.stop[last] - events.position[begin] - _CHECKSUM * (last - begin + 1)
+        # Of a compressed transaction, at least what comes before its last event was kept.
+        size: npt.NDArray[np.int64] = np.maximum(logged, events.payload_position[last].astype(np.int64))
+        return size
 
     def epochs(self, server_id: int) -> LoggedEpochs:
         """Return its epochs."""

@@ -21,6 +21,8 @@ PRINTING = {
     "explain": ["explain", "result", "--differences"],
     "lost": ["lost", "result"],
     "repair": ["repair", "result", "--rule", "*=newest"],
+    "window": ["window", RUN],
+    "audit": ["audit", RUN],
     "channel": ["channel", BINLOG, "--to", "1", "--after-epoch", "5317169512466"],
     "init": ["init", str(DEMO), "--schema", SCHEMA, "--out", "run.toml"],
     "ingest": ["ingest", RUN, "--out", "history"],

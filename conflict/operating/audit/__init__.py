@@ -1,0 +1,3 @@
+"""
+What is wrong with the values of the columns that conflict functions compare.
+"""
