@@ -173,8 +173,8 @@ def decimal_texts(values: pa.Array) -> pa.StringArray:
     return pc.binary_join_element_wise(pc.binary_join_element_wise(sign, point[0], ""), point[1], ".")
 
 
-def value_texts(values: pa.Array, code: ColumnCode) -> pa.StringArray:
-    """Return values of a column as text."""
+def value_texts(values: pa.Array, code: ColumnCode | None = None) -> pa.StringArray:
+    """Return values of a column as text; its type matters for VECTOR alone."""
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if pa.types.is_decimal(kind):
         return decimal_texts(values)
