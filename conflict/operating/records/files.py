@@ -47,6 +47,7 @@ def format_of(given: RecordFormat | None, target: Path | None) -> RecordFormat:
 def write_records(records: pa.RecordBatchReader, form: RecordFormat, out: BinaryIO) -> None:
     """Write records to a stream."""
     _WRITERS[form](records, out)
+    out.flush()
 
 
 def write_file(records: pa.RecordBatchReader, form: RecordFormat, target: Path) -> None:
