@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from conflict.api.judging import conformance
     from conflict.api.models import simulate, sweep, workload
     from conflict.api.operations import channel, repair
-    from conflict.api.results import conflicts, explain, explain_differences, lost, records, report
+    from conflict.api.results import conflicts, explain, explain_differences, lost, metrics, records, report
     from conflict.api.runs import check, compare, ingest, resolve
     from conflict.api.searching import diverge, zoo
     from conflict.api.setting_up import init
@@ -127,6 +127,7 @@ __all__ = [
     "logging",
     "lost",
     "merge",
+    "metrics",
     "read_binlog",
     "read_result",
     "records",
@@ -183,7 +184,7 @@ _MODULES = {
     "conflict.whatif.simulating.simulation": ("Simulation",),
     "conflict.whatif.sweeping.swept": ("Sweep",),
     "conflict.whatif.zoo.zoo": ("Zoo",),
-    "conflict.api.results": ("conflicts", "explain", "explain_differences", "lost", "records", "report"),
+    "conflict.api.results": ("conflicts", "explain", "explain_differences", "lost", "metrics", "records", "report"),
 }
 
 

@@ -37,6 +37,9 @@ from conflict.explaining.events import EVENTS
 from conflict.history.epochs import EpochReader
 from conflict.history.grid import schemas as grid
 from conflict.history.grid.epoch_files import EPOCHS
+from conflict.operating.alerting.conditions import FIGURES
+from conflict.operating.alerting.metrics import Timing
+from conflict.operating.alerting.metrics import metrics_text as conflict_metrics
 from conflict.operating.records.layout import RECORD
 from conflict.operating.repairing.reading_lost import LOST
 from conflict.resolvers.user_policies import policies_of_tables
@@ -460,6 +463,22 @@ def test_columns_of_lost_changes() -> None:
 def test_columns_of_records() -> None:
     """The table of the columns of records is that of the code."""
     assert [row[:2] for row in table("records.md", "column", "type", "meaning")] == arrow_columns(RECORD)
+
+
+def test_metrics() -> None:
+    """The page lists the metrics with their labels and help, and the figures of conditions."""
+    text = conflict_metrics(resolve(ROOT / "conflict/demo/run.toml", engine="reference"), Timing(0, 0))
+    helps = dict(re.findall(r"^# HELP ndb_conflict_(\w+) (.*)$", text, re.MULTILINE))
+    rows = table("metrics.md", "metric", "labels", "meaning")
+    assert {name: said for name, _, said in rows} == helps
+    for name, labels, _ in rows:
+        sample = re.search(rf"^ndb_conflict_{name}(?:{{(.*)}})? ", text, re.MULTILINE)
+        assert sample or name == "changes_under_way"  # the demo has none
+        if sample:
+            assert re.findall(r'(\w+)="', sample[1] or "") == (labels.split(", ") if labels else [])
+    said = re.search(r"^Figures are (.*); comparisons (.*)\.$", _text(PAGES["metrics.md"]), re.MULTILINE)
+    assert said is not None
+    assert re.findall("`(.*?)`", said[1]) == list(FIGURES)
 
 
 def test_sql_on_records() -> None:

@@ -245,6 +245,21 @@ def records(
     return read_records(found, which, Logs.of(found))
 
 
+def metrics(result: Result | Path | str) -> str:
+    """
+    Return the figures of a result in the text exposition format of Prometheus: docs/metrics.md.
+
+    Args:
+        result: A result, or its folder; its binlogs are not read.
+
+    Raises:
+        HistoryError: There is no result in the folder.
+    """
+    from conflict.operating.alerting.metrics import metrics_text
+
+    return metrics_text(chosen(result, None, None, None)[0])
+
+
 def chosen(
     result: Result | Path | str, since: Moment | None, until: Moment | None, table: str | None
 ) -> tuple[Result, Chosen]:
