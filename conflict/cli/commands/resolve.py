@@ -51,7 +51,7 @@ def resolve(
 
     Example: ndb-conflict resolve london/ paris/ --conflict-fn 'shop.*=NDB$MAX(v)'
 
-    Example: ndb-conflict resolve run.toml --out result --force --quiet --fail-if 'lost > 0'
+    Example: ndb-conflict resolve run.toml --out result --fail-if 'lost > 0'
 
     To fetch: mysqlbinlog --raw -R --stop-never -h db1 -p -r a/ binlog.000001
     """
