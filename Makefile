@@ -60,7 +60,8 @@ test-mysql: setup         ## Files, keys, definitions, characters, conversions a
 		tests/mysql_server/check_definitions.py tests/mysql_server/check_characters.py \
 		tests/mysql_server/check_conversions.py tests/mysql_server/check_running_servers.py \
 		tests/mysql_server/check_repairs.py tests/mysql_server/check_fetched_binlogs.py \
-		tests/mysql_server/check_printed_rows.py tests/mysql_server/check_unique_keys.py
+		tests/mysql_server/check_printed_rows.py tests/mysql_server/check_unique_keys.py \
+		tests/mysql_server/check_records.py
 
 test-ndb: setup          ## Recordings made anew, schedules, repairs and checks on clusters of its own: make test-ndb NDB=DIR
 	NDB=$(abspath $(NDB)) $(BIN)/pytest -n 0 tests/recorder/check_recordings.py tests/recorder/check_witnesses.py \

@@ -13,6 +13,7 @@ What happens when row changes of two MySQL NDB Clusters meet.
     conflict.explain(result, table="shop.orders", key="id=5")       # why a row ended as it did
 
     conflict.lost(result).changes               # what did not survive, and why
+    conflict.records(result).read_pandas()      # a flat record per conflict and lost change
     conflict.repair(result, {"*": "newest"})    # SQL that makes rows equal again, proved
     conflict.audit(result)                      # values that NDB$MAX and its relatives cannot work with
     conflict.window(result)                     # which side lags, and how long changes can conflict
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from conflict.api.judging import conformance
     from conflict.api.models import simulate, sweep, workload
     from conflict.api.operations import audit, channel, repair, window
-    from conflict.api.results import conflicts, explain, explain_differences, lost, report
+    from conflict.api.results import conflicts, explain, explain_differences, lost, metrics, records, report
     from conflict.api.runs import check, compare, ingest, resolve
     from conflict.api.searching import diverge, zoo
     from conflict.api.setting_up import init
@@ -131,8 +132,10 @@ __all__ = [
     "logging",
     "lost",
     "merge",
+    "metrics",
     "read_binlog",
     "read_result",
+    "records",
     "register",
     "reject",
     "repair",
@@ -186,7 +189,7 @@ _MODULES = {
     "conflict.whatif.simulating.simulation": ("Simulation",),
     "conflict.whatif.sweeping.swept": ("Sweep",),
     "conflict.whatif.zoo.zoo": ("Zoo",),
-    "conflict.api.results": ("conflicts", "explain", "explain_differences", "lost", "report"),
+    "conflict.api.results": ("conflicts", "explain", "explain_differences", "lost", "metrics", "records", "report"),
 }
 
 

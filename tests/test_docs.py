@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tomllib
@@ -19,6 +20,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from conflict import records as conflict_records
 from conflict import resolve
 from conflict.checking.findings import CODES, Severity
 from conflict.checking.requirements import MARKS, requirements_table
@@ -35,6 +37,10 @@ from conflict.explaining.events import EVENTS
 from conflict.history.epochs import EpochReader
 from conflict.history.grid import schemas as grid
 from conflict.history.grid.epoch_files import EPOCHS
+from conflict.operating.alerting.conditions import FIGURES
+from conflict.operating.alerting.metrics import Timing
+from conflict.operating.alerting.metrics import metrics_text as conflict_metrics
+from conflict.operating.records.layout import RECORD
 from conflict.operating.repairing.reading_lost import LOST
 from conflict.resolvers.user_policies import policies_of_tables
 from conflict.results.cause_kinds import CauseKind
@@ -210,7 +216,7 @@ def test_what_a_page_runs_prints_what_it_shows(page: str, shell: Shell, spark: S
             assert_shown(block.text, output)
             output = None
         else:
-            assert block.language in ("dockerfile", "template", "text", "toml")
+            assert block.language in ("dockerfile", "sql", "template", "text", "toml")
             output = None
 
 
@@ -449,6 +455,48 @@ def test_columns_of_lost_changes() -> None:
     lost = [row[:2] for row in table("lost.md", "column", "type", "meaning")]
     assert lost[: len(LOST)] == arrow_columns(LOST)
     assert [kind for _, kind in lost[len(LOST) :]] == ["int64", "map<string, string>"]
+
+
+def test_columns_of_records() -> None:
+    """The table of the columns of records is that of the code."""
+    assert [row[:2] for row in table("records.md", "column", "type", "meaning")] == arrow_columns(RECORD)
+
+
+def test_metrics() -> None:
+    """The page lists the metrics with their labels and help, and the figures of conditions."""
+    text = conflict_metrics(resolve(ROOT / "conflict/demo/run.toml", engine="reference"), Timing(0, 0))
+    helps = dict(re.findall(r"^# HELP ndb_conflict_(\w+) (.*)$", text, re.MULTILINE))
+    rows = table("metrics.md", "metric", "labels", "meaning")
+    assert {name: said for name, _, said in rows} == helps
+    for name, labels, _ in rows:
+        sample = re.search(rf"^ndb_conflict_{name}(?:{{(.*)}})? ", text, re.MULTILINE)
+        assert sample or name == "changes_under_way"  # the demo has none
+        if sample:
+            assert re.findall(r'(\w+)="', sample[1] or "") == (labels.split(", ") if labels else [])
+    said = re.search(r"^Figures are (.*); comparisons (.*)\.$", _text(PAGES["metrics.md"]), re.MULTILINE)
+    assert said is not None
+    assert re.findall("`(.*?)`", said[1]) == list(FIGURES)
+
+
+def test_sql_on_records() -> None:
+    """The statement for DuckDB counts the conflicts of the demo; run by SQLite, with the records in a table."""
+    records = conflict_records(resolve(ROOT / "conflict/demo/run.toml", engine="reference")).read_all()
+    statement = next(block.text for block in blocks("records.md") if block.language == "sql")
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        names = ", ".join(f'"{name}"' for name in records.column_names)
+        database.execute(f"CREATE TABLE records ({names})")
+        rows = zip(*(records[name].cast(pa.string()).to_pylist() for name in records.column_names), strict=True)
+        database.executemany(f"INSERT INTO records VALUES ({', '.join('?' * records.num_columns)})", rows)
+        database.execute("UPDATE records SET lost = (lost = 'true')")
+        found = database.execute(statement.replace("'build/records.parquet'", "records")).fetchall()
+    assert found == [
+        ("cft.t2", "ROW_IN_CONFLICT", 10, 10),
+        ("cft.t1", "ROW_IN_CONFLICT", 8, 8),
+        ("cft.t2", "ROW_ALREADY_EXISTS", 3, 3),
+        ("cft.t2", "ROW_DOES_NOT_EXIST", 2, 1),
+        ("cft.t1", "ROW_ALREADY_EXISTS", 1, 1),
+        ("cft.t1", "ROW_DOES_NOT_EXIST", 1, 0),
+    ]
 
 
 def test_entries_of_run_json(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def conflicts(
     if by is not None and by not in tuple(By):
         message = f"by {by} is not known{did_you_mean(str(by), By)}; give {', '.join(By)}"
         raise ConfigurationError(message)
-    found, which = _chosen(result, since, until, table)
+    found, which = chosen(result, since, until, table)
     with refusing_contradictions(found.folder, RESOLVE_AGAIN):
         rows = read_conflicts(found.folder, found.clusters, which.since, until=which.until, table=which.table)
         totals = totals_of(rows)
@@ -206,7 +206,7 @@ def lost(
 
     target = path_of(out)
     check_suffix(target)
-    found, which = _chosen(result, since, until, table)
+    found, which = chosen(result, since, until, table)
     check_output(target, [place_of(found.folder.uri)], force=force)
     rows = read_lost(found, which)
     changes, not_known = with_images(rows, found, progress), count_not_known(found, which, rows)
@@ -215,10 +215,55 @@ def lost(
     return Losses(found, which, changes, not_known, doubts_from_the_middle(found.run))
 
 
-def _chosen(
+def records(
+    result: Result | Path | str,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    table: str | None = None,
+) -> pa.RecordBatchReader:
+    """
+    Return the conflicts and lost changes of a result as records, batch by batch: docs/records.md.
+
+    Args:
+        result: A result, or its folder; its binlogs are read, one batch at a time.
+        since: As for `conflicts`.
+        until: As for `conflicts`.
+        table: As for `conflicts`.
+
+    Returns:
+        A reader of Arrow batches; its ``read_all`` gives a table, its ``read_pandas`` a DataFrame. Without binlogs,
+        images are NULL.
+
+    Raises:
+        ConfigurationError: `since` or `until` is not understood.
+        HistoryError: There is no result in the folder, or a binlog has changed.
+    """
+    from conflict.operating.records.reading import Logs, read_records
+
+    found, which = chosen(result, since, until, table)
+    return read_records(found, which, Logs.of(found))
+
+
+def metrics(result: Result | Path | str) -> str:
+    """
+    Return the figures of a result in the text exposition format of Prometheus: docs/metrics.md.
+
+    Args:
+        result: A result, or its folder; its binlogs are not read.
+
+    Raises:
+        HistoryError: There is no result in the folder.
+    """
+    from conflict.operating.alerting.metrics import metrics_text
+
+    return metrics_text(chosen(result, None, None, None)[0])
+
+
+def chosen(
     result: Result | Path | str, since: Moment | None, until: Moment | None, table: str | None
 ) -> tuple[Result, Chosen]:
-    """Return a result, and which of its changes are asked for."""
+    """Return a result, and which of its changes are asked for; errors as of `conflicts`."""
     from conflict.results.conflicts import Chosen
     from conflict.results.result import Result, read_result
 

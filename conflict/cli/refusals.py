@@ -61,6 +61,7 @@ class ExitCode(IntEnum):
     REFUSED = 2
     CUT_SHORT = 3
     WARNED = 4
+    CONDITION_HOLDS = 5
     INTERRUPTED = 130
     PIPE_CLOSED = 141
 
@@ -73,6 +74,7 @@ MEANINGS = {
     ),
     ExitCode.CUT_SHORT: "input ends too early: a binlog that cannot be read to its end, or may lack changes",
     ExitCode.WARNED: "done, with warnings and nothing worse",
+    ExitCode.CONDITION_HOLDS: "done, and a condition that was given with --fail-if holds",
     ExitCode.INTERRUPTED: "interrupted from the keyboard",
     ExitCode.PIPE_CLOSED: "the reader of the output closed it, as head does",
 }

@@ -54,6 +54,14 @@ class DecodedFormat(StrEnum):
     PARQUET = "parquet"
 
 
+class RecordFormat(StrEnum):
+    """The format of records: a line of JSON each, CSV or Parquet; also the suffix of a file."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
 Moment = str | date  # of which `datetime` is a kind
 
 

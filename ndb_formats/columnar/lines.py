@@ -8,7 +8,8 @@ integers and floating point numbers are numbers, and all other values text as in
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import attrs
 import numpy as np
@@ -128,7 +129,7 @@ class Escapes:
         return cls(ord(quote), letters, prefix)
 
 
-_JSON_ESCAPES = Escapes.of('"', b"u00")
+JSON_ESCAPES = Escapes.of('"', b"u00")
 
 
 def escaped(texts: Texts, escapes: Escapes) -> Texts:
@@ -165,16 +166,27 @@ def json_lines(block: Block[RowBatch]) -> bytes:
 
 def image_objects(batch: RowBatch, name: str) -> pa.Array:
     """Return the images of that name as JSON objects; NULL if there are none."""
-    found, lines = len(batch), np.arange(len(batch))
     if name not in batch.records.schema.names:
-        return pa.nulls(found, pa.string())
-    text = join_lines(found, [*_image(batch, name, lines, b"{"), Piece(lines, None, b"}\n")])
+        return pa.nulls(len(batch), pa.string())
+    return json_objects(batch.records.column(name), batch.types)
+
+
+def json_objects(values: pa.StructArray, types: Mapping[str, ColumnCode] = MappingProxyType({})) -> pa.StringArray:
+    """
+    Return the values of columns, one object per row.
+
+    Args:
+        values: The values; a struct that is NULL counts as its fields.
+        types: By name, the types of columns; they matter for VECTOR alone.
+    """
+    lines = np.arange(len(values))
+    text = join_lines(len(values), [*_object(values, types, lines, b"{"), Piece(lines, None, b"}\n")])
     data = np.frombuffer(text, np.uint8)
     # A line end inside a text is escaped.
     ends = np.flatnonzero(data == ord("\n"))
-    offsets = np.concatenate([[0], ends - np.arange(found)]).astype(np.int32)
+    offsets = np.concatenate([[0], ends - lines]).astype(np.int32)
     plain = data[data != ord("\n")]
-    return pa.Array.from_buffers(pa.string(), found, [None, pa.py_buffer(offsets), pa.py_buffer(plain)])
+    return pa.Array.from_buffers(pa.string(), len(values), [None, pa.py_buffer(offsets), pa.py_buffer(plain)])
 
 
 def _facts(batch: RowBatch, file: str, lines: Int64) -> list[Piece]:
@@ -206,18 +218,17 @@ def _images(batch: RowBatch, lines: Int64) -> list[Piece]:
     pieces = []
     for name in ("before", "after"):
         if name in batch.records.schema.names:
-            pieces += _image(batch, name, lines, b', "%s": {' % name.encode())
+            pieces += _object(batch.records.column(name), batch.types, lines, b', "%s": {' % name.encode())
             pieces.append(Piece(lines, None, b"}"))
     return pieces
 
 
-def _image(batch: RowBatch, name: str, lines: Int64, start: bytes) -> list[Piece]:
-    """Return the pieces of an image, up to its last value."""
-    image = batch.records.column(name)
+def _object(values: pa.StructArray, types: Mapping[str, ColumnCode], lines: Int64, start: bytes) -> list[Piece]:
+    """Return the pieces of an object, up to its last value."""
     pieces = [Piece(lines, None, start)]
-    for number, field in enumerate(image.type):
+    for number, field in enumerate(values.type):
         before = (b", " if number else b"") + _quoted(field.name) + b": "
-        texts, quote = _value(image.field(number), batch.types[field.name])
+        texts, quote = _value(values.field(number), types.get(field.name))
         pieces.append(Piece(lines, texts, before + quote, quote, before + b"null"))
     return pieces
 
@@ -226,7 +237,7 @@ def _quoted(text: str) -> bytes:
     return json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogateescape")
 
 
-def _value(values: pa.Array, code: ColumnCode) -> tuple[Texts, bytes]:
+def _value(values: pa.Array, code: ColumnCode | None = None) -> tuple[Texts, bytes]:
     """Return values as JSON without the quotes around them, and these quotes."""
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if pa.types.is_integer(kind):
@@ -236,7 +247,7 @@ def _value(values: pa.Array, code: ColumnCode) -> tuple[Texts, bytes]:
     if pa.types.is_binary(kind) and code is not ColumnCode.VECTOR:
         return _hexadecimal(values), b'"'
     if pa.types.is_string(kind):
-        return escaped(texts_of(values.cast(pa.string())), _JSON_ESCAPES), b'"'
+        return escaped(texts_of(values.cast(pa.string())), JSON_ESCAPES), b'"'
     return texts_of(value_texts(values, code)), b'"'
 
 

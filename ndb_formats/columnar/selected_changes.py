@@ -55,6 +55,7 @@ class ChangeReading:
         met: Called with the ``database.table`` names in the part of a file that was read.
         follows: Whether statements in the log change definitions.
         noted: Called with what is to be said of definitions: a sentence without a full stop.
+        only: Files whose changes are read; of the others, only statements that change definitions. None for all.
         is_end: Called with the error of a file that ends inside an event; returns whether the log of its server just
             ends there, instead of the reading of all.
     """
@@ -69,6 +70,7 @@ class ChangeReading:
     met: Callable[[Iterable[str]], object] = lambda names: None
     follows: bool = True
     noted: Callable[[str], object] = lambda note: None
+    only: Collection[str] | None = None
     is_end: Callable[[CutFileError], bool] = lambda error: False
 
 
@@ -249,7 +251,8 @@ def selected_parts(files: Sequence[str], selection: Selection, reading: ChangeRe
         start = _transaction_start(file, first) if first > FIRST_POSITION else FIRST_POSITION
         for stretch in stretches.of(file):
             bounds = stretch.within(start, stop)
-            if bounds is not None and not log.has_ended:
+            is_read = reading.only is None or file in reading.only
+            if bounds is not None and is_read and not log.has_ended:
                 yield SelectedPart(file, first, *bounds, stretch.schema, log)
         for note in stretches.notes:
             reading.noted(note)

@@ -41,8 +41,8 @@ def value_text(value: Value) -> str | None:
     return "0x" + value.hex().upper() if isinstance(value, bytes) else str(value)
 
 
-def value_texts(values: pa.Array, code: ColumnCode) -> pa.StringArray:
-    """Return values of a column as text."""
+def value_texts(values: pa.Array, code: ColumnCode | None = None) -> pa.StringArray:
+    """Return values of a column as text; its type matters for VECTOR alone."""
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if pa.types.is_integer(values.type):
         return _number_texts(values, (values.fill_null(0) if values.null_count else values).to_numpy(), 0)

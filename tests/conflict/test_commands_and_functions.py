@@ -38,6 +38,8 @@ NOT_HAD = {
         "plot": "Story",
         **dict.fromkeys(("since", "last"), "of what is printed"),
     },
+    "resolve": {"metrics": "the function `metrics`", "fail_if": "of the exit code", "quiet": "of what is printed"},
+    "conflicts": dict.fromkeys(("form", "out"), "records"),
     "lost": {"top": "all"},
     "window": {"top": "all"},
     "conformance": {"force": "of the file with the document"},

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -12,14 +13,17 @@ import typer
 
 import conflict.api.results
 from conflict.api.results import CountedConflicts
-from conflict.cli.common import console
+from conflict.cli.common import console, say
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.outputs import ForceOption, JsonOption, write_json
 from conflict.cli.refusals import ExitCode, exit_with
-from conflict.config.option_values import By
+from conflict.config.option_values import By, RecordFormat
 from conflict.decoding.staging import check_output
+from conflict.errors import ConfigurationError
+from conflict.telling.shown_text import listed
 
 _AT_A_GLANCE, _IN_DETAIL = 5, 20  # rows of a table
+_SERVERS = ("observed", "server", "defaults_file")
 
 
 @command_of(conflict.api.results.conflicts)
@@ -33,6 +37,16 @@ def conflicts(
         int | None, typer.Option(min=1, help="Rows of each table; 20 by default with --by, else 5.", show_default=False)
     ] = None,
     json_file: JsonOption = None,
+    form: Annotated[
+        RecordFormat | None,
+        typer.Option("--format", help="Write a record per conflict and lost change, in this format, and no counts."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Write the records to this file: .jsonl, .csv or .parquet.", show_default=False
+        ),
+    ] = None,
     force: ForceOption = False,
 ) -> None:
     """
@@ -41,6 +55,8 @@ def conflicts(
     Example: ndb-conflict conflicts build/result --by key
 
     Example: ndb-conflict conflicts build/result --observed A=status.txt
+
+    Example: ndb-conflict conflicts build/result --out records.jsonl
     """
     from conflict.engine.ledger.layout import RESOLVE_AGAIN
     from conflict.history.grid.catalogue import refusing_contradictions
@@ -49,6 +65,15 @@ def conflicts(
     from conflict.results.told_conflicts import tell_conflicts
     from conflict.telling.terminal import print_telling
 
+    if form is not None or out is not None:
+        counted = {
+            "--by": by,
+            "--top": top,
+            "--json": json_file,
+            **{f"--{name}": call.options[name] for name in _SERVERS},
+        }
+        _write_records(call, form, out, [name for name, given in counted.items() if given], force=force)
+        return
     check_output(json_file, [result], force=force)
     del call.options["top"]  # of what is printed
     found = call()
@@ -66,3 +91,27 @@ def conflicts(
     rows = top or (_AT_A_GLANCE if by is None else _IN_DETAIL)
     print_telling(console, tell_conflicts(totals, shown, rows, str(result), which, found.doubts, other_times, beside))
     write_json(json_file, found.document())
+
+
+def _write_records(
+    call: Call[CountedConflicts], form: RecordFormat | None, out: Path | None, others: Sequence[str], *, force: bool
+) -> None:
+    """Write the records of a result to a file, or to standard output; `others` are options that do not go with it."""
+    from conflict.api.results import chosen
+    from conflict.operating.records.files import format_of, write_file, write_records
+    from conflict.operating.records.reading import Logs, read_records
+
+    if others:
+        message = f"{others[0]} is about counts, and --format and --out are about records; leave one of them out"
+        raise ConfigurationError(message)
+    wanted, options = format_of(form, out), call.options
+    check_output(out, [options["result"]], force=force)
+    found, which = chosen(options["result"], options["since"], options["until"], options["table"])
+    logs = Logs.of(found)
+    if logs.missing:
+        say(f"{listed(logs.missing)}: missing, so server_id, before and after are NULL in all records.")
+    records = read_records(found, which, logs)
+    if out is None:
+        write_records(records, wanted, typer.get_binary_stream("stdout"))
+    else:
+        write_file(records, wanted, out)

@@ -7,14 +7,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conflict.config.arguments import StageProgress
+from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.configuration import Configuration
 from conflict.history.grid.schemas import PLACE
 from conflict.results.conflicts import numbered
@@ -30,8 +29,8 @@ _STAGE = "reading images"
 def images_at(
     changes: pa.Table,
     configuration: Configuration,
-    progress: StageProgress,
-    schemas: Mapping[str, Schema] = MappingProxyType({}),
+    schemas: Mapping[str, Schema],
+    progress: StageProgress = no_progress,
 ) -> pa.Table:
     """
     Return changes with the columns `IMAGES`: who logged each, and its images as maps from column name to text.
@@ -41,8 +40,8 @@ def images_at(
     Args:
         changes: Rows with the columns of `PLACE`.
         configuration: The run whose binlogs they are in.
+        schemas: By cluster, the tables where its binlogs start, if not those of the configuration.
         progress: Called with the files that were read, and their number.
-        schemas: By cluster, the tables where its binlogs start; by default, those of the configuration.
     """
     wanted = frozenset(changes["file"].drop_null().unique().to_pylist())
     read, total = 0, sum(str(file) in wanted for file in configuration.files)
@@ -50,7 +49,7 @@ def images_at(
     for cluster in configuration.clusters:
         mine = [file for file in cluster.files if str(file) in wanted]
         schema = schemas.get(cluster.name) or configuration.schema_of(cluster)
-        parts = _read(mine, schema, _positions(changes, mine))
+        parts = _read(cluster.files, schema, _positions(changes, mine))
         found += [pa.Table.from_batches([part.select([*PLACE, *IMAGES])]) for part in parts]
         read += len(mine)
         progress(_STAGE, read, total)
@@ -69,9 +68,10 @@ def _positions(changes: pa.Table, files: Sequence[Path]) -> dict[str, npt.NDArra
 def _read(
     files: Sequence[Path], schema: Schema, positions: Mapping[str, npt.NDArray[np.uint64]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the row changes of events at some positions, as `RECORDS`."""
+    """Yield the row changes of events at some positions of some of the files, as `RECORDS`."""
     by_name = {os.fspath(file): str(file) for file in files}
-    reading = ChangeReading(schema, is_end=ends_log)
+    wanted = {path for path, name in by_name.items() if name in positions}
+    reading = ChangeReading(schema, only=wanted, is_end=ends_log)
     for block in selected_changes(list(by_name), Selection(), reading):
         name = by_name[block.file]
         for batch in block.batches:

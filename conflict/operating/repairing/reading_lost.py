@@ -7,6 +7,8 @@ A change is lost if the other cluster rejected it, or if a change that had not s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -14,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from conflict.config.arguments import StageProgress, no_progress
+from conflict.config.configuration import Configuration
 from conflict.engine.ledger.layout import OUTCOMES, OVERWRITTEN
 from conflict.history.grid.schemas import PLACE
 from conflict.operating.repairing.logged_images import images_at
@@ -53,10 +56,34 @@ def read_lost(result: Result, which: Chosen) -> pa.Table:
         result: The result.
         which: Which of them.
     """
-    rejected = _rejected(result)
-    parts = [rejected, *(_overwritten(result, cluster) for cluster in result.clusters)]
-    found = _once(pa.concat_tables([part.cast(LOST) for part in parts]))
-    return _chosen(found, which).sort_by([(name, "ascending") for name in _ORDER])
+    found = lost_of(result, read_rejected(result))
+    return chosen_of(found, which).sort_by([(name, "ascending") for name in _ORDER])
+
+
+def read_rejected(result: Result) -> pa.Table:
+    """
+    Return the operations that appliers rejected.
+
+    Returns:
+        The columns of `OUTCOMES`, `applier` and `refreshed`. Where the row had been refreshed, what won is the change
+        that the refresh sent on.
+    """
+    found = read_conflicts(result.folder, result.clusters, columns=("applier", *OUTCOMES.names))
+    for name, column in _winners(found).items():
+        at = found.schema.get_field_index(name)
+        found = found.append_column(name, column) if at < 0 else found.set_column(at, name, column)
+    return found
+
+
+def loses(rejected: pa.Table) -> pa.ChunkedArray:
+    """Return which operations, as `read_rejected` returned them, are changes of users that are lost."""
+    return pc.and_(pc.greater_equal(rejected["ordinal"], 0), pc.invert(deletes_of_gone_rows(rejected)))
+
+
+def lost_of(result: Result, rejected: pa.Table) -> pa.Table:
+    """Return all changes of a result that were lost, as `LOST`; `rejected` is what `read_rejected` returned."""
+    parts = [_rejected(rejected), *(_overwritten(result, cluster) for cluster in result.clusters)]
+    return _once(pa.concat_tables([part.cast(LOST) for part in parts]))
 
 
 def count_not_known(result: Result, which: Chosen, lost: pa.Table) -> int:
@@ -69,7 +96,7 @@ def count_not_known(result: Result, which: Chosen, lost: pa.Table) -> int:
         lost: Those that were, as `read_lost` returned them; one that was overwritten is lost, rejected or not.
     """
     unknown = (pads.field("verdict") == Verdict.CANNOT_TELL.name) & (pads.field("ordinal") >= 0)
-    found = _chosen(read_outcomes(result.folder, result.clusters, unknown, ["table", "time", *PLACE]), which)
+    found = chosen_of(read_outcomes(result.folder, result.clusters, unknown, ["table", "time", *PLACE]), which)
     both = pa.concat_tables([lost.select(list(PLACE)), found.select(list(PLACE))])
     codes = numbered(both, PLACE)
     return len(np.setdiff1d(codes[len(lost) :], codes[: len(lost)]))
@@ -88,28 +115,33 @@ def with_images(changes: pa.Table, result: Result, progress: StageProgress = no_
         HistoryError: A binlog of the result is missing or has changed since; or what statements did in files that are
             not given is not known.
     """
+    return images_at(changes, *logs_of(result), progress)
+
+
+def logs_of(result: Result) -> tuple[Configuration, Mapping[str, Schema]]:
+    """
+    Return the run whose binlogs a result is of, and by cluster the tables where binlogs start that follow purged ones.
+
+    Raises:
+        HistoryError: As of `with_images`.
+    """
     configuration, schemas = configuration_of(result.run, result.folder.uri), dict[str, Schema]()
     if result.run["inputs"]["history"]:
         run = run_of_result(result.run, result.folder.uri)
         alone = {name for name, each in run.kept_alone.items() if each.statements}
         schemas = {each.name: run.schema_at_start(each) for each in run.clusters if each.name in alone}
-    return images_at(changes, configuration.with_database_names({}), progress, schemas)
+    return configuration.with_database_names({}), schemas
 
 
-def _rejected(result: Result) -> pa.Table:
-    """Return the users' changes that appliers rejected, without deletes of rows that were gone already."""
-    names = ("applier", *OUTCOMES.names)
-    found = read_conflicts(result.folder, result.clusters, columns=names)
-    winners = _winners(found)
-    columns = {name: found[name] for name in found.column_names if name not in _WINNER} | winners
-    columns |= {
+def _rejected(found: pa.Table) -> pa.Table:
+    """Return the users' changes among rejected operations, without deletes of rows that were gone already."""
+    columns = {name: found[name] for name in found.column_names} | {
         "cluster": found["source"],
         "epoch": found["source_epoch"],
         "rejected_by": found["applier"],
         "overwritten_in": pa.nulls(len(found), pa.uint64()),
     }
-    table = pa.table([columns[name] for name in LOST.names], names=LOST.names)
-    return table.filter(pc.and_(pc.greater_equal(found["ordinal"], 0), pc.invert(deletes_of_gone_rows(found))))
+    return pa.table([columns[name] for name in LOST.names], names=LOST.names).filter(loses(found))
 
 
 def _winners(rejected: pa.Table) -> dict[str, pa.ChunkedArray]:
@@ -185,7 +217,8 @@ def _once(found: pa.Table) -> pa.Table:
     return pa.table([columns[name] for name in LOST.names], schema=LOST)
 
 
-def _chosen(found: pa.Table, which: Chosen) -> pa.Table:
+def chosen_of(found: pa.Table, which: Chosen) -> pa.Table:
+    """Return those of some changes, with the columns `time` and `table`, that are asked for."""
     kind, conditions = LOST.field("time").type, list[pc.Expression]()
     if which.since is not None:
         conditions.append(pc.field("time") >= pa.scalar(which.since, kind))

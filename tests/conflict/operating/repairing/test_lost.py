@@ -31,10 +31,6 @@ OTHERS = sorted(
 )
 
 
-def quiet(*_: object) -> None:
-    """Take progress, and do nothing."""
-
-
 def assert_as_compared(folder: Path, out: Path, engine: str) -> None:
     """Lost changes are those that `compare` counts: rejected ones, and others that were overwritten."""
     case = ConflictCase.load(folder)
@@ -47,7 +43,7 @@ def assert_as_compared(folder: Path, out: Path, engine: str) -> None:
         assert len(mine) == lost
         assert sum(row["cause"] is not None for row in mine) == rejected
         assert sum(row["overwritten_in"] is not None for row in mine) == overwritten
-    images = images_at(found, case.configuration(), quiet)
+    images = images_at(found, case.configuration(), {})
     assert images["server_id"].null_count == 0
     for row in images.to_pylist():
         assert (row["before"] is None) == (row["operation"] == "WRITE_ROW")
@@ -170,7 +166,7 @@ def test_what_is_not_known_is_said(name: str, epoch: int, key: str, said: str, t
     changes = read_lost(result, ALL)
     places = {(row["file"], row["position"], row["row"]) for row in changes.to_pylist()}
     assert places.isdisjoint((row["file"], row["position"], row["row"]) for row in unknown)
-    images = images_at(changes, middle, quiet)
+    images = images_at(changes, middle, {})
     found = Losses(result, ALL, images, count_not_known(result, ALL, changes), ())
     assert found.not_known == len(unknown)
     assert said in " ".join(repr(found).split())

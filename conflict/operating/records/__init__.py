@@ -1,0 +1,3 @@
+"""
+Conflicts and lost changes as flat records, for the programs of others.
+"""
