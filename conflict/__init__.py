@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from conflict.api.binlogs import decode, sizes
     from conflict.api.formats import check_replica, logging, requirements, rewrite
     from conflict.api.judging import conformance
-    from conflict.api.models import simulate, sweep, workload
+    from conflict.api.models import simulate, sweep, workers, workload
     from conflict.api.operations import channel, repair
     from conflict.api.results import conflicts, explain, explain_differences, lost, report
     from conflict.api.runs import check, compare, ingest, resolve
@@ -142,6 +142,7 @@ __all__ = [
     "sizes",
     "spark_session",
     "sweep",
+    "workers",
     "workload",
     "zoo",
 ]
@@ -168,7 +169,7 @@ _MODULES = {
     "conflict.api.binlogs": ("decode", "sizes"),
     "conflict.typed.history": ("History",),
     "conflict.typed.verdicts": ("Verdicts",),
-    "conflict.api.models": ("simulate", "sweep", "workload"),
+    "conflict.api.models": ("simulate", "sweep", "workers", "workload"),
     "conflict.api.formats": ("check_replica", "logging", "requirements", "rewrite"),
     "conflict.api.searching": ("diverge", "zoo"),
     "conflict.api.setting_up": ("init",),
