@@ -55,11 +55,11 @@ test: setup              ## Everything that is fast enough for every commit
 wheel-check: setup       ## Build the wheel, install it into an environment of its own, and run it there
 	$(BIN)/python tools/wheel_check.py build/wheel
 
-test-mysql: setup         ## Files, keys, definitions, characters, conversions and repairs, judged by real servers: make test-mysql MYSQL_SOCKET=... MARIADB_SOCKET=...
+test-mysql: setup         ## Files, keys, definitions, characters, conversions and repairs, judged by real servers: make test-mysql MYSQL_SOCKET=... MYSQL_REPLICA_SOCKET=... MARIADB_SOCKET=...
 	$(BIN)/pytest tests/mysql_server/check_written_files.py tests/mysql_server/check_collations.py \
 		tests/mysql_server/check_definitions.py tests/mysql_server/check_characters.py \
 		tests/mysql_server/check_conversions.py tests/mysql_server/check_running_servers.py \
-		tests/mysql_server/check_repairs.py tests/mysql_server/check_fetched_binlogs.py \
+		tests/mysql_server/check_broken_channels.py tests/mysql_server/check_repairs.py tests/mysql_server/check_fetched_binlogs.py \
 		tests/mysql_server/check_printed_rows.py tests/mysql_server/check_unique_keys.py \
 		tests/mysql_server/check_records.py
 

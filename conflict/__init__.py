@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from conflict.api.binlogs import decode, sizes
     from conflict.api.formats import check_replica, logging, requirements, rewrite
     from conflict.api.judging import conformance
-    from conflict.api.models import simulate, sweep, workload
+    from conflict.api.models import simulate, sweep, workers, workload
     from conflict.api.operations import audit, channel, repair, window
     from conflict.api.results import conflicts, explain, explain_differences, lost, metrics, records, report
     from conflict.api.runs import check, compare, ingest, resolve
@@ -149,6 +149,7 @@ __all__ = [
     "spark_session",
     "sweep",
     "window",
+    "workers",
     "workload",
     "zoo",
 ]
@@ -175,7 +176,7 @@ _MODULES = {
     "conflict.api.binlogs": ("decode", "sizes"),
     "conflict.typed.history": ("History",),
     "conflict.typed.verdicts": ("Verdicts",),
-    "conflict.api.models": ("simulate", "sweep", "workload"),
+    "conflict.api.models": ("simulate", "sweep", "workers", "workload"),
     "conflict.api.formats": ("check_replica", "logging", "requirements", "rewrite"),
     "conflict.api.searching": ("diverge", "zoo"),
     "conflict.api.setting_up": ("init",),

@@ -66,7 +66,7 @@ API_PAGES = {
         "What would be",
         "The same changes under other functions, [models](../model.md) of clusters, and searches for schedules.",
         _of_conflict(
-            *("compare", "Comparison", "simulate", "Simulation", "Estimate", "workload", "sweep", "Sweep"),
+            *("compare", "Comparison", "simulate", "Simulation", "Estimate", "workers", "workload", "sweep", "Sweep"),
             *("diverge", "Divergence", "zoo", "Zoo"),
         ),
     ),

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from conflict.whatif.simulating.simulation import Simulation
     from conflict.whatif.sweeping.sweep_file import Design
     from conflict.whatif.sweeping.swept import Sweep
+    from conflict.whatif.workers import ParallelWorkers
 
 
 _SEEDS = 2**31 - 1
@@ -182,6 +183,38 @@ def workload(
         with staged_file(target) as file:
             file.write(model_text(document).encode())
     return document
+
+
+@typed(sources=SOURCES, conflict_fn=CONFLICT_FN, primary=CLUSTER)
+def workers(
+    *sources: Source,
+    inexact_keys: bool = False,
+    schema: Path | str | None = None,
+    ndb_replication: Path | str | None = None,
+    conflict_fn: ConflictFns | None = None,
+    primary: str | None = None,
+    progress: StageProgress = no_progress,
+) -> ParallelWorkers:
+    """
+    Return how many times faster 2 to 16 parallel workers would apply the epochs in binlogs; as the command ``workers``.
+
+    Args:
+        sources: As for `resolve`.
+        inexact_keys: As for `resolve`.
+        schema: As for `resolve`.
+        ndb_replication: As for `resolve`.
+        conflict_fn: As for `resolve`.
+        primary: As for `resolve`.
+        progress: As for `resolve`.
+
+    Raises:
+        ConfigurationError: Something that is needed is missing, or a file is wrong.
+        HistoryError: The binlogs contradict each other.
+    """
+    from conflict.whatif.workers import workers_of
+
+    configuration = run_of(sources, additions_of(schema, ndb_replication, conflict_fn, primary)).configuration
+    return workers_of(configuration.with_inexact_keys() if inexact_keys else configuration, progress)
 
 
 @typed(

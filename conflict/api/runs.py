@@ -371,7 +371,7 @@ def _run_of_servers(
 ) -> RunFile:
     from conflict.config.servers.saved import read_servers
 
-    found = read_servers(servers.given, path_of(servers.defaults_file), progress)
+    found = read_servers(servers.given, path_of(servers.defaults_file), progress, twice=True)
     for sentence in found.sentences:
         say(sentence)
     return found.run(config_ini)

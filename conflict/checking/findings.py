@@ -172,6 +172,9 @@ class Code(Enum):
     UNKNOWN_TYPE = (109, _WARNING, "an unknown binlog type")
     NO_KEY_IN_EXCEPTIONS = (110, _NOTE, "an exceptions table without the key")
     LETTER_CASE = (111, _WARNING, "letter case counts on one side only")
+    # What running servers show of the moment.
+    BEHIND = (112, _WARNING, "an applier that is behind")
+    CONFLICTS_NOW = (113, _WARNING, "conflicts at this moment")
 
     def __init__(self, number: int, severity: Severity, title: str, stop: ServerStop | int | None = None) -> None:
         self.code = f"NDB-E{number:03d}"
@@ -284,6 +287,7 @@ class Finding:
         at: Column or option at fault, if one is.
         server: The words of the server, if it says something.
         page: The page of the manual that says so: the name in its address, without ``.html``.
+        number: The server's error number, where findings of a kind have different ones; 0 for that of the kind.
     """
 
     kind: Code | ReplicaCode
@@ -293,6 +297,7 @@ class Finding:
     at: str | None = None
     server: str | None = attrs.field(default=attrs.Factory(lambda self: self.kind.words, takes_self=True))
     page: str | None = None
+    number: int = 0
 
     @property
     def code(self) -> str:
@@ -307,7 +312,7 @@ class Finding:
     @property
     def error(self) -> int | None:
         """Error or warning number of the server, if it gives one."""
-        return self.kind.error
+        return self.number or self.kind.error
 
     @property
     def document(self) -> dict[str, Any]:

@@ -241,6 +241,10 @@ COMMANDS = {
         "conflict.cli.commands.workload:workload",
         "Learn a workload to simulate from binlogs.",
     ),
+    "workers": (
+        "conflict.cli.commands.workers:workers",
+        "Show what parallel workers would bring to an applier.",
+    ),
     "sweep": (
         "conflict.cli.commands.sweep:sweep",
         "Simulate a grid of models, and find where a limit lies.",

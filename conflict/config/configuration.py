@@ -10,6 +10,7 @@ from pathlib import Path
 
 import attrs
 
+from conflict.config.counter_reads import CounterReads
 from conflict.config.database_names import DatabaseNames, names_of_databases
 from conflict.config.replica_status import ReplicaChannel
 from conflict.config.schema_file import in_databases, named_as
@@ -83,6 +84,7 @@ class ClusterConfiguration:
         has_channels: Whether a server that was asked has a channel; None if none was asked.
         clock: How far the clock of its first SQL node is ahead of this machine's, in microseconds, at least and at
             most; None if no server was asked.
+        counted: The counters of conflicts of its first SQL node; None if no server was asked twice.
     """
 
     name: str
@@ -107,6 +109,7 @@ class ClusterConfiguration:
     channels: Mapping[str, ReplicaChannel] = attrs.field(factory=dict, repr=False)
     has_channels: bool | None = None
     clock: tuple[int, int] | None = None
+    counted: CounterReads | None = None
 
     def filter_of(self, source: str) -> ReplicationFilter:
         """Return the filters of the channel from a source."""

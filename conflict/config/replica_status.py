@@ -20,12 +20,6 @@ from conflict.errors import ConfigurationError
 from conflict.rules.replication_filter import FILTER_OPTIONS, ReplicationFilter
 from ndb_formats.cursor import whole_number
 
-_NAMES = {
-    "master_server_id": "source_server_id",
-    "seconds_behind_master": "seconds_behind_source",
-    "slave_io_running": "replica_io_running",
-    "slave_sql_running": "replica_sql_running",
-}
 _NEEDED = "replicate_do_db"
 _LINE = re.compile(r"\s*(?P<name>[A-Za-z_]+): ?(?P<value>.*)")
 _ROW = re.compile(r"\*{5,} *\d+\. row *\*{5,}")
@@ -51,6 +45,10 @@ class ReplicaChannel:
         applier_error: The error with which the applier stopped; 0 without one.
         applier_words: What the server says of it.
         delay: How many seconds the applier waits before it applies a change.
+        host: The host of the source to which the receiver connects; empty if the text does not say it.
+        port: Its port; 0 if the text does not say it.
+        user: The account with which the receiver connects; empty if the text does not say it.
+        executed: Log and position of the source up to which changes are applied; empty and 0 if it is not said.
     """
 
     name: str
@@ -65,14 +63,18 @@ class ReplicaChannel:
     applier_error: int = 0
     applier_words: str = ""
     delay: int = 0
+    host: str = ""
+    port: int = 0
+    user: str = ""
+    executed: tuple[str, int] = ("", 0)
 
     @property
     def state(self) -> str:
-        """What stands still of it, in words; empty if nothing does."""
-        receiver = {"No": "its receiver stands still", "Connecting": "its receiver is not connected"}
+        """Which of its threads do not work, in words; empty if both do."""
+        receiver = {"No": "its receiver is stopped", "Connecting": "its receiver has no connection"}
         parts = [receiver.get(self.receiver, "")]
         if self.applier == "No":
-            parts.append(f"its applier stands still{f' (error {self.applier_error})' * bool(self.applier_error)}")
+            parts.append(f"its applier is stopped{f' (error {self.applier_error})' * bool(self.applier_error)}")
         return ", ".join(filter(None, parts))
 
 
@@ -109,11 +111,11 @@ def _rows(text: str) -> Iterator[dict[str, str]]:
     if header is None:
         yield from _below_each_other(lines)
         return
-    names = [each.lower() for each in _cells(header)]
+    names = [_name(each) for each in _cells(header)]
     for line in lines[lines.index(header) + 1 :]:
         cells = _cells(line)
         if len(cells) == len(names):
-            yield {_NAMES.get(name, name): cell for name, cell in zip(names, cells, strict=True)}
+            yield dict(zip(names, cells, strict=True))
 
 
 def _cells(line: str) -> list[str]:
@@ -123,6 +125,11 @@ def _cells(line: str) -> list[str]:
     return [each.strip() for each in cells]
 
 
+def _name(text: str) -> str:
+    """Return the present name of a column, in small letters."""
+    return text.lower().replace("master", "source").replace("slave", "replica")
+
+
 def _below_each_other(lines: list[str]) -> Iterator[dict[str, str]]:
     row: dict[str, str] = {}
     for line in lines:
@@ -130,8 +137,7 @@ def _below_each_other(lines: list[str]) -> Iterator[dict[str, str]]:
             yield row
             row = {}
         elif found := _LINE.fullmatch(line):
-            name = found["name"].lower()
-            row.setdefault(_NAMES.get(name, name), found["value"].strip())
+            row.setdefault(_name(found["name"]), found["value"].strip())
     yield row
 
 
@@ -152,4 +158,8 @@ def _channel(row: dict[str, str]) -> ReplicaChannel:
         whole_number(row.get("last_sql_errno", "")) or 0,
         row.get("last_sql_error", ""),
         whole_number(row.get("sql_delay", "")) or 0,
+        row.get("source_host", ""),
+        whole_number(row.get("source_port", "")) or 0,
+        row.get("source_user", ""),
+        (row.get("relay_source_log_file", ""), whole_number(row.get("exec_source_log_pos", "")) or 0),
     )

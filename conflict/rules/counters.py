@@ -38,6 +38,17 @@ _OF_NO_FUNCTION = (
     REFLECTED_DISCARDED,
     REFRESH_RECEIVED,
 )
+_OF_CONFLICTS = {
+    each.lower()
+    for each in (
+        TRANSACTION_ROW_CONFLICTS,
+        TRANSACTION_ROW_REJECTS,
+        TRANSACTION_REJECTS,
+        DELETE_DELETE,
+        REFLECTED_DISCARDED,
+        "Ndb_epoch_delete_delete_count",
+    )
+}
 COUNTERS: tuple[str, ...] = (*(spec.counter for spec in FUNCTIONS), *_OF_NO_FUNCTION)
 
 
@@ -49,6 +60,11 @@ def zero_counters(functions: Sequence[FunctionSpec] = FUNCTIONS) -> dict[str, in
         functions: The known conflict functions; counters of a user's functions come last.
     """
     return Counter(dict.fromkeys((*COUNTERS, *(spec.counter for spec in functions)), 0))
+
+
+def counts_conflicts(name: str) -> bool:
+    """Whether a status variable counts conflicts: what functions reject, not what an applier receives or goes over."""
+    return name.lower().startswith("ndb_conflict_fn_") or name.lower() in _OF_CONFLICTS
 
 
 def moved_counters(spec: FunctionSpec, operation: Operation, decision: Decision | None) -> Counter[str]:

@@ -62,6 +62,7 @@ FORCELESS = {
     "check-replica",
     "logging",
     "diverge",
+    "workers",
 }  # their functions write no file
 # Functions that have another default, and why.
 OTHERWISE = {

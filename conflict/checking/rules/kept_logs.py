@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conflict.checking.findings import Code, Finding, Fix, TablePlace, set_variable
+from conflict.checking.findings import Code, Finding, TablePlace, set_variable
 from conflict.checking.subject import Subject
+from conflict.checking.thread_errors import unserved_remedy
 from conflict.config.configuration import ClusterConfiguration
 from ndb_formats.cursor import whole_number
 
@@ -98,18 +99,19 @@ def sources_that_do_not_serve(subject: Subject) -> Iterator[Finding]:
     for applier, source in subject.links.channels():
         channel = applier.channels.get(source.name)
         if channel is not None and channel.receiver_error in NOT_SERVED:
+            remedy = unserved_remedy(channel)
             sentence = (
-                f"The receiver stopped (error {channel.receiver_error}): {source.name} cannot send what comes next, as "
-                "where the log that has it is purged. Nothing that is changed there arrives any more."
+                f"The receiver is stopped (error {channel.receiver_error}): {source.name} cannot send what comes next, "
+                f"{remedy.why}. Nothing that is changed there arrives any more."
             )
-            fix = Fix(
-                "let the channel go on from the log of another SQL node that has it (ndb-conflict channel), or copy "
-                "the cluster anew: ",
-                (applier.name,),
-                ".",
+            fix = remedy.on(applier.name)
+            place, page, words = (
+                (TablePlace(applier.name),),
+                "mysql-cluster-replication-failover",
+                channel.receiver_words,
             )
-            place, page = (TablePlace(applier.name),), "mysql-cluster-replication-failover"
-            yield Finding(Code.NOT_SERVED, sentence, place, fix, server=channel.receiver_words or None, page=page)
+            number = channel.receiver_error
+            yield Finding(Code.NOT_SERVED, sentence, place, fix, server=words or None, page=page, number=number)
 
 
 def _logging(subject: Subject) -> list[ClusterConfiguration]:

@@ -5,7 +5,7 @@ Each step names the privilege that it needs; nothing else is asked, and no row o
 
     variables       SHOW GLOBAL VARIABLES
     filters         SHOW BINARY LOG STATUS; of a server without channels, replication_applier_global_filters
-    channels        SHOW REPLICA STATUS
+    channels        SHOW REPLICA STATUS; of a stopped applier, replication_applier_status_by_worker
     definitions     information_schema.TABLES, SHOW CREATE TABLE
     rows            SELECT * FROM mysql.ndb_replication
     counters        SHOW GLOBAL STATUS LIKE 'Ndb_%'
@@ -24,7 +24,7 @@ from datetime import UTC, datetime, timedelta
 import attrs
 
 from conflict.config.arguments import StageProgress, no_progress
-from conflict.config.servers.connection import Cell, Row, RunningServer, UnknownError
+from conflict.config.servers.connection import Cell, DeniedError, Row, RunningServer, UnknownError
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_filter import FILTER_OPTIONS
 
@@ -33,6 +33,11 @@ _REPLICATION = "mysql.ndb_replication"
 _ROWS = "SELECT * FROM mysql.ndb_replication"
 _FILTERS = "performance_schema.replication_applier_global_filters"
 _RULES = "SELECT FILTER_NAME, FILTER_RULE FROM performance_schema.replication_applier_global_filters"
+_WORKERS = "performance_schema.replication_applier_status_by_worker"
+WORKER_ERRORS = (
+    "SELECT CHANNEL_NAME, LAST_ERROR_NUMBER, LAST_ERROR_MESSAGE FROM "
+    "performance_schema.replication_applier_status_by_worker WHERE LAST_ERROR_NUMBER <> 0"
+)
 _TABLES = (
     "SELECT TABLE_SCHEMA AS db, TABLE_NAME AS name FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND "
     "TABLE_SCHEMA NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys', 'ndbinfo') "
@@ -48,11 +53,13 @@ class ServerFacts:
     Attributes:
         variables: Its variables by name, as they are in force; filters of its log, and of channels that are yet to be
             made, among them.
-        channels: The rows of ``SHOW REPLICA STATUS``, with the names of the server's release.
+        channels: The rows of ``SHOW REPLICA STATUS``, with the names of the server's release. Where a worker stopped
+            the applier, Last_SQL_Error is the worker's text; the coordinator's one says where to look for that.
         definitions: By database and table, its ``CREATE TABLE`` statement.
         replication: The rows of ``mysql.ndb_replication``; None if there is no such table.
         counters: The status variables of NDB, by name.
         clock: How far its clock is ahead of this machine's, in microseconds, at least and at most.
+        remarks: What the account may not read and need not, with the GRANT statement for it.
     """
 
     variables: Mapping[str, str]
@@ -61,6 +68,7 @@ class ServerFacts:
     replication: tuple[Row, ...] | None
     counters: Mapping[str, str]
     clock: tuple[int, int]
+    remarks: tuple[str, ...] = ()
 
     @property
     def server_id(self) -> int:
@@ -71,6 +79,11 @@ class ServerFacts:
     def is_of_ndb(self) -> bool:
         """Whether it has the variables of NDB."""
         return any(name.startswith("ndb_") for name in self.variables)
+
+    @property
+    def judges(self) -> bool:
+        """Whether its applier can find conflicts: it is of NDB, and has a channel."""
+        return self.is_of_ndb and bool(self.channels)
 
     @property
     def source_ids(self) -> frozenset[int]:
@@ -91,15 +104,21 @@ def facts_of(server: RunningServer, progress: StageProgress = no_progress) -> Se
         ConfigurationError: A privilege is missing, no table is visible, or the connection was lost.
     """
     variables = dict(_pairs(server.ask("SHOW GLOBAL VARIABLES")))
-    channels = tuple(_first_known(server, "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"))
+    channels, remarks = _channels(server)
     return ServerFacts(
         {**variables, **_filters_of_log(server), **({} if channels else _filters_to_be(server))},
         channels,
         _definitions(server, progress),
         _replication(server),
-        dict(_pairs(server.ask("SHOW GLOBAL STATUS LIKE 'Ndb\\_%'"))),
+        counters_of(server),
         _clock(server),
+        remarks,
     )
+
+
+def counters_of(server: RunningServer) -> dict[str, str]:
+    """Return the status variables of NDB, as they are now."""
+    return dict(_pairs(server.ask("SHOW GLOBAL STATUS LIKE 'Ndb\\_%'")))
 
 
 def quoted_name(*parts: str) -> str:
@@ -125,6 +144,24 @@ def _first_known(server: RunningServer, *statements: str) -> list[Row]:
         except UnknownError:
             continue
     return server.ask(statements[-1], _CLIENT)
+
+
+def _channels(server: RunningServer) -> tuple[tuple[Row, ...], tuple[str, ...]]:
+    """Return the channels with the errors of their workers, and what the account lacks for these."""
+    rows = _first_known(server, "SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
+    if all(row.get("Last_SQL_Errno", "0") == "0" for row in rows):
+        return tuple(rows), ()
+    try:
+        workers = server.ask(WORKER_ERRORS, f"SELECT ON {_WORKERS}")
+    except DeniedError as error:
+        return tuple(rows), (f"What stopped the applier is known in part alone. {error}.",)
+    except UnknownError:
+        return tuple(rows), ()
+    said = {(each["CHANNEL_NAME"], each["LAST_ERROR_NUMBER"]): each["LAST_ERROR_MESSAGE"] for each in workers}
+    keys = ((row.get("Channel_Name"), row.get("Last_SQL_Errno")) for row in rows)
+    return tuple(
+        {**row, "Last_SQL_Error": said[key]} if key in said else row for row, key in zip(rows, keys, strict=True)
+    ), ()
 
 
 def _filters_of_log(server: RunningServer) -> dict[str, str]:

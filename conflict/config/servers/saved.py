@@ -5,7 +5,8 @@ What servers said as files, and the run file that names them: a check of the fil
     A/variables.txt         as SHOW GLOBAL VARIABLES prints it to a pipe, filters of the log among them
     A/schema.sql            CREATE TABLE statements
     A/ndb_replication.tsv   rows of mysql.ndb_replication, if the server has that table
-    A/replica_status.txt    as SHOW REPLICA STATUS\G prints it, if the server has channels
+    A/replica_status.txt    as SHOW REPLICA STATUS\G prints it, if the server has channels; the error of a stopped
+                            applier is its worker's
     A/status.txt            the counters of NDB, as SHOW GLOBAL STATUS prints them
 
 The files of a cluster of several SQL nodes stand in folders of their server ids, `A/1` and `A/3`.
@@ -17,7 +18,9 @@ import json
 import re
 import shlex
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from glob import escape
 from itertools import count
 from pathlib import Path
@@ -25,17 +28,19 @@ from pathlib import Path
 import attrs
 
 from conflict.config.arguments import StageProgress, no_progress
+from conflict.config.counter_reads import CounterReads, conflict_counters
 from conflict.config.option_values import known_name
 from conflict.config.replica_status import parse_replica_status
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.config.server_settings import load_epoch_times
 from conflict.config.servers.addresses import ServerAddress, addresses_of
-from conflict.config.servers.connection import Cell, Row, connected, with_password
-from conflict.config.servers.facts import ServerFacts, facts_of, quoted_name, without_auto_increment
+from conflict.config.servers.connection import Cell, Row, RunningServer, connected, with_password
+from conflict.config.servers.facts import ServerFacts, counters_of, facts_of, quoted_name, without_auto_increment
 from conflict.errors import ConfigurationError
 from conflict.telling.shown_text import counted, one_line
 
 RUN_FILE = "run.toml"
+COUNTING_SECONDS = 2.0  # between two reads of the counters
 _VARIABLES, _STATUS, _CHANNELS = "variables.txt", "status.txt", "replica_status.txt"
 _SCHEMA, _ROWS = "schema.sql", "ndb_replication.tsv"
 _BARE = r"[A-Za-z0-9_-]+"  # a key of TOML
@@ -53,12 +58,14 @@ class SavedServers:
         sentences: What a user should know of the servers.
         clocks: By cluster, `ServerFacts.clock` of its first SQL node: of the moment, and so in no file.
         with_channels: The clusters that have a channel.
+        counted: By cluster, the counters of conflicts of its first SQL node, read twice; in no file, too.
     """
 
     files: Mapping[str, str] = attrs.field(repr=False)
     sentences: tuple[str, ...]
     clocks: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
     with_channels: frozenset[str] = frozenset()
+    counted: Mapping[str, CounterReads] = attrs.field(factory=dict)
 
     def run(self, config_ini: Mapping[str, Path]) -> RunFile:
         """
@@ -91,6 +98,7 @@ class SavedServers:
                 each,
                 epoch_times=times.get(each.name),
                 clock=self.clocks.get(each.name),
+                counted=self.counted.get(each.name),
                 has_channels=each.name in self.with_channels if each.name in self.clocks else None,
             )
             for each in configuration.clusters
@@ -101,10 +109,11 @@ class SavedServers:
 
 @attrs.frozen
 class _Node:
-    """An SQL node, and what it said."""
+    """An SQL node, and what it said; with its counters of conflicts, if it was asked for these twice."""
 
     address: ServerAddress
     facts: ServerFacts
+    counted: CounterReads | None = None
 
     @property
     def cluster(self) -> str:
@@ -112,7 +121,11 @@ class _Node:
 
 
 def read_servers(
-    given: Sequence[str], defaults_file: Path | None = None, progress: StageProgress = no_progress
+    given: Sequence[str],
+    defaults_file: Path | None = None,
+    progress: StageProgress = no_progress,
+    *,
+    twice: bool = False,
 ) -> SavedServers:
     """
     Ask servers, and return what they said.
@@ -121,14 +134,17 @@ def read_servers(
         given: Their addresses, as of ``--server``.
         defaults_file: An option file of the client, in place of its own ones.
         progress: As for `facts_of`; passwords are asked for before.
+        twice: Read the counters of conflicts of servers with functions once more, `COUNTING_SECONDS` later.
 
     Raises:
         ConfigurationError: A server cannot be asked, or the servers do not fit together.
     """
-    nodes = []
-    for address in [with_password(each) for each in addresses_of(given, defaults_file)]:
-        with connected(address) as server:
-            nodes.append(_Node(address, facts_of(server, progress)))
+    addresses = [with_password(each) for each in addresses_of(given, defaults_file)]
+    with ExitStack() as stack:
+        servers = [stack.enter_context(connected(each)) for each in addresses]
+        nodes = [_Node(server.address, facts_of(server, progress)) for server in servers]
+        if twice and any(each.facts.judges for each in nodes):
+            nodes = _counted_again(servers, nodes)
     _refuse_same(nodes)
     clusters = dict[str, list[_Node]]()
     for node in nodes:
@@ -140,7 +156,17 @@ def read_servers(
     run = "".join(f"{line}\n" for line in _run_file(clusters, files))
     clocks = {name: own[0].facts.clock for name, own in clusters.items()}
     with_channels = frozenset(name for name, own in clusters.items() if any(node.facts.channels for node in own))
-    return SavedServers({**files, RUN_FILE: run}, tuple(_sentences(clusters)), clocks, with_channels)
+    counted = {name: own[0].counted for name, own in clusters.items() if own[0].counted is not None}
+    return SavedServers({**files, RUN_FILE: run}, tuple(_sentences(clusters)), clocks, with_channels, counted)
+
+
+def _counted_again(servers: Sequence[RunningServer], nodes: Sequence[_Node]) -> list[_Node]:
+    """Return the nodes with the counters of their servers a while later."""
+    time.sleep(COUNTING_SECONDS)
+    return [
+        attrs.evolve(node, counted=CounterReads.of(node.facts.counters, counters_of(server), COUNTING_SECONDS))
+        for server, node in zip(servers, nodes, strict=True)
+    ]
 
 
 def batch_text(names: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
@@ -176,6 +202,10 @@ def _sentences(clusters: Mapping[str, Sequence[_Node]]) -> Iterator[str]:
             for channel in parse_replica_status(_below_each_other(facts.channels)) if facts.channels else ():
                 if channel.state:
                     yield f"{name}, channel {channel.name!r} from server {channel.source_id}: {channel.state}."
+            yield from facts.remarks
+            if counts := conflict_counters(facts.counters):
+                listed = ", ".join(f"{each} {value:,}" for each, value in counts.items())
+                yield f"Conflicts that {name} has counted since its server {facts.server_id} started: {listed}."
             for source in sorted(facts.source_ids - asked - {0}):
                 yield f"{name} replicates from server {source}, which is not asked."
 

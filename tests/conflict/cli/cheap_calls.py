@@ -39,6 +39,7 @@ PRINTING = {
     "decode as Parquet": ["decode", BINLOG, "--format", "parquet", "--wide", "--result-file", "/dev/stdout"],
     "simulate": ["simulate", "model.toml"],
     "workload": ["workload", RUN, "--out", "learnt.toml"],
+    "workers": ["workers", RUN],
     "sweep": ["sweep", "sweep.toml", "--out", "swept", "--engine", "local", "--workers", "1"],
     "report": ["report", "diverged.json"],
     "diverge": ["diverge", "--transactions", "2"],

@@ -44,16 +44,17 @@ FIRST = ReplicaChannel(
         rewrite_db=(("shop_b", "shop"), ("x", "y")),
     ),
     frozenset({3, 7}),
+    host="127.0.0.1",
 )
-SECOND = ReplicaChannel("reports", 9, ReplicationFilter())
+SECOND = ReplicaChannel("reports", 9, ReplicationFilter(), host="other")
 
 
 def in_columns(separator: str) -> str:
     """Return the same rows as a header line and a line per row."""
-    names = "Replica_IO_State Replicate_Do_DB Replicate_Ignore_Table Replicate_Wild_Ignore_Table Source_Server_Id"
+    names = "Source_Host Replicate_Do_DB Replicate_Ignore_Table Replicate_Wild_Ignore_Table Source_Server_Id"
     names += " Replicate_Ignore_Server_Ids Replicate_Rewrite_DB Channel_Name"
-    first = ["on its way", "shop,stock", "shop.a,shop.b", "shop.log%", "2", "3, 7", "(shop_b,shop),(x,y)", ""]
-    second = ["", "", "", "", "9", "", "", "reports"]
+    first = ["127.0.0.1", "shop,stock", "shop.a,shop.b", "shop.log%", "2", "3, 7", "(shop_b,shop),(x,y)", ""]
+    second = ["other", "", "", "", "9", "", "", "reports"]
     return "\n".join(separator.join(row) for row in (names.split(), first, second)) + "\n"
 
 

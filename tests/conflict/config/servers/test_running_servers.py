@@ -35,6 +35,7 @@ CODES_OF_PAIR = {"NDB-E054"}  # there is no exceptions table
 def no_option_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr("conflict.config.servers.addresses._FILES", ("~/.my.cnf",))
+    monkeypatch.setattr("conflict.config.servers.saved.COUNTING_SECONDS", 0.0)
     monkeypatch.delenv("MYSQL_PWD", raising=False)
 
 
@@ -234,7 +235,7 @@ def test_a_stopped_applier_is_said_at_once():
     with options(servers.london, servers.paris) as given:
         code, output = invoke("check", *given)
     assert code == 4
-    assert "london, channel '' from server 2: its applier stands still (error 1296)." in " ".join(output.split())
+    assert "london, channel '' from server 2: its applier is stopped (error 1296)." in " ".join(output.split())
     assert 'The server says: "Got error 1296"' in output
 
 
