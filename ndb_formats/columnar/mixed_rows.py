@@ -110,7 +110,7 @@ class MixedReader(BlockReader[RowBatch | MixedRows]):
     def _emit(self, chunk: EventChunk, count: int) -> Iterator[list[RowBatch | MixedRows]]:
         """Yield the first rows of a block, as maps if that can be done."""
         try:
-            mixed = self._mixed(chunk, count)
+            mixed = self._mixed(chunk, count) if count else None
         except ColumnFaultError:
             mixed = None
         if mixed is None:
@@ -172,9 +172,9 @@ class _Plan:
         given = self._given_texts(walk, chunk, shape_of, counts)
         images = self._images.array[: len(counts)]
         ends = np.cumsum(images[:, Image.STEPS].take(shape_of))
-        entries, size = int(ends[-1]) if len(ends) else 0, int(counts @ images[:, Image.NAMES_SIZE])
+        entries, size = int(ends[-1]), int(counts @ images[:, Image.NAMES_SIZE])
         spans = walk.rows.offsets
-        span = int(spans[len(shape_of) - 1, 2]) - int(spans[0, 0]) if len(shape_of) else 0
+        span = int(spans[len(shape_of) - 1, 2]) - int(spans[0, 0])
         room = int(counts @ self._rooms.array[: len(counts)]) + span * self._stretch + len(given[1])
         if max(room, size) > MOST_BYTES:
             return None

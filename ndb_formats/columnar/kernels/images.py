@@ -87,8 +87,8 @@ def _put_text(data, offset, prefix, width, out, to):
 
 
 @inlined
-def _put_one_byte(data, offset, prefix, width, sizes, characters, out, to):
-    """Write text of a one-byte character set; `sizes` and `characters` as in `measure_single_byte_text`."""
+def _put_one_byte(data, offset, prefix, width, table, sizes, characters, out, to):
+    """Write text of a one-byte character set; `sizes` and `characters` as in `put_images`."""
     start = offset + max(prefix, 0)
     end = start + length_of(data, offset, prefix, width)
     stop, seen = _copy(data, start, end, out, to)
@@ -96,11 +96,11 @@ def _put_one_byte(data, offset, prefix, width, sizes, characters, out, to):
         return stop
     for place in range(start, end):
         byte = data[np.uint64(place)]
-        if sizes[byte] == 0:
+        if sizes[table, byte] == 0:
             return np.int64(-1)
-        for number in range(sizes[byte]):
-            out[to + number] = characters[byte] >> np.uint32(8 * number) & np.uint32(0xFF)
-        to += np.int64(sizes[byte])
+        for number in range(sizes[table, byte]):
+            out[to + number] = characters[table, byte] >> np.uint32(8 * number) & np.uint32(0xFF)
+        to += np.int64(sizes[table, byte])
     return to
 
 
@@ -154,10 +154,8 @@ def put_images(data, base, rows, cells, plan, given, found):
                 elif kind == UTF8:
                     to = _put_text(data, offset, option, steps[step, SECOND], out, to)
                 elif kind == ONE_BYTE:
-                    table = steps[step, THIRD]
-                    to = _put_one_byte(
-                        data, offset, option, steps[step, SECOND], sizes[table], characters[table], out, to
-                    )
+                    width, table = steps[step, SECOND], steps[step, THIRD]
+                    to = _put_one_byte(data, offset, option, width, table, sizes, characters, out, to)
                 elif kind == GIVEN:
                     start = text_starts[option + number]
                     to, _ = _copy(texts, start, text_starts[option + number + 1], out, to)
