@@ -117,10 +117,11 @@ def _mixed_column(rows: MixedRows, file: str, name: str, kind: pa.DataType) -> p
         return rows.commits.gtids(rows.events) if name == "gtid" else rows.commits.times(rows.events)
     if name in ("database", "table", "operation"):
         texts = [
-            shape.operation.name if name == "operation" else _shown(getattr(shape.table_map, name))
-            for shape in rows.shapes
+            shape.operation.name if name == "operation" else getattr(shape.table_map, name) for shape in rows.shapes
         ]
-        return pa.array(texts, pa.string()).take(pa.array(rows.shape_of))
+        if len(set(texts)) == 1:
+            return _repeated(texts[0], len(rows))
+        return pa.array(map(_shown, texts), pa.string()).take(pa.array(rows.shape_of))
     return _converted(rows.records.column(name), name, kind)
 
 
@@ -208,7 +209,9 @@ def _shown(text: str) -> str:
 
 
 def _flags(flags: pa.Array) -> pa.ListArray:
-    """Return the names of conflict flags."""
+    """Return the names of conflict flags; most rows have none."""
+    if flags.null_count == len(flags):
+        return pa.ListArray.from_arrays(np.zeros(len(flags) + 1, np.int32), pa.array([], pa.string()))
     encoded = flags.fill_null(0).dictionary_encode()
     names = [[flag.name or "" for flag in ConflictFlag(number)] for number in encoded.dictionary.to_pylist()]
     return pa.array(names, RECORDS.field("flags").type).take(encoded.indices)

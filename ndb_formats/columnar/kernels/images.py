@@ -68,13 +68,15 @@ def _copy(data, start, end, out, to):
     while to < stop and start <= last:
         word = load64(data, start)
         store64(out, to, word)
-        seen |= word
         start += EIGHT
         to += EIGHT
-    if to < stop:
-        for place in range(stop - to):
-            out[np.uint64(to + place)] = data[np.uint64(start + place)]
-        seen = HIGH_BITS
+        seen |= word << np.uint64(8 * max(to - stop, 0))
+    while to < stop:
+        byte = data[np.uint64(start)]
+        out[np.uint64(to)] = byte
+        seen |= np.uint64(byte)
+        start += 1
+        to += 1
     return stop, seen
 
 
