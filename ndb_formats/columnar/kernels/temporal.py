@@ -14,7 +14,7 @@ import numpy as np
 
 from ndb_formats.columnar.kernel import inlined, kernel, wrapping_difference
 from ndb_formats.columnar.kernels.layout import NULL_CELL
-from ndb_formats.columnar.kernels.words import big_endian, little_endian
+from ndb_formats.columnar.kernels.words import big_endian, copy_eight, little_endian
 
 MAX_PRECISION = 6
 # The longest text: date, blank, time, point and fraction.
@@ -28,12 +28,12 @@ DIGITS = np.array([list(b"%02d" % number) for number in range(100)], np.uint8)
 # All arithmetic is unsigned: signed division rounds down in Python, which costs.
 ONE, TEN, HUNDRED, THOUSAND = (np.uint64(number) for number in (1, 10, 100, 1000))
 FIVE_BITS, SIX_BITS, TEN_BITS, HOURS = np.uint64(31), np.uint64(63), np.uint64(0x3FF), np.uint64(12)
-FIVE, SIX, NINE = np.uint64(5), np.uint64(6), np.uint64(9)
+FIVE, SIX, EIGHT, NINE = np.uint64(5), np.uint64(6), np.uint64(8), np.uint64(9)
 MONTHS = np.uint64(13)
 MINUTE, HOUR, DAY = np.uint64(60), np.uint64(3600), np.uint64(86400)
-# The days that 32 bits of seconds reach, as text. Shape (days, 10), uint8.
+# The days that 32 bits of seconds reach, as text of ten bytes each, one after the other. uint8.
 _CALENDAR = np.arange(np.datetime64(0, "s"), np.datetime64(2**32, "s"), np.timedelta64(1, "D"))
-DAYS = np.datetime_as_string(_CALENDAR, unit="D").astype("S10").view(np.uint8).reshape(-1, 10)
+DAYS = np.datetime_as_string(_CALENDAR, unit="D").astype("S10").view(np.uint8)
 
 
 @inlined
@@ -139,8 +139,9 @@ def put_timestamp(data, offset, precision, old, out, to):
     if seconds == np.uint64(0):
         to = _date(out, to, seconds, seconds, seconds)
     else:
-        for character in range(10):
-            out[to + character] = DAYS[seconds // DAY, character]
+        day = TEN * (seconds // DAY)
+        copy_eight(DAYS, day, out, to)
+        out[to + 8], out[to + 9] = DAYS[day + EIGHT], DAYS[day + NINE]
         to += 10
     second = seconds % DAY
     out[to] = BLANK

@@ -147,10 +147,18 @@ TABLES = _tables()
 
 
 @inlined
-def _eight(word, following):
-    """Return what eight bytes add to a CRC32; `following` is how many follow the first of them in its slice. uint64."""
-    added = np.uint32(0)
-    for byte in range(np.uint64(8)):
+def _eight(word, following, added):
+    """
+    Return what eight bytes add to a CRC32, together with what others add to it.
+
+    Args:
+        word: The eight bytes. uint64.
+        following: How many bytes follow the first of them in its slice. uint64.
+        added: What the others add. uint32.
+    """
+    # The last bytes come first: the first four wait for the slice before.
+    for place in range(HALF):
+        byte = HALF - np.uint64(1) - place
         added ^= TABLES[following - byte, word >> np.uint64(8) * byte & np.uint64(0xFF)]
     return added
 
@@ -166,11 +174,11 @@ def crc32(data, start, end):
     crc = np.uint32(0xFFFFFFFF)
     offset, end = np.uint64(start), np.uint64(end)
     while offset + SLICES <= end:
-        first = _eight(load64(data, offset) ^ np.uint64(crc), SLICES - np.uint64(1))
-        crc = first ^ _eight(load64(data, offset + HALF), HALF - np.uint64(1))
+        second = _eight(load64(data, offset + HALF), HALF - np.uint64(1), np.uint32(0))
+        crc = _eight(load64(data, offset) ^ np.uint64(crc), SLICES - np.uint64(1), second)
         offset += SLICES
     if offset + HALF <= end:
-        crc = _eight(load64(data, offset) ^ np.uint64(crc), HALF - np.uint64(1))
+        crc = _eight(load64(data, offset) ^ np.uint64(crc), HALF - np.uint64(1), np.uint32(0))
         offset += HALF
     while offset < end:
         crc = crc >> np.uint32(8) ^ TABLES[0, np.uint8(crc) ^ data[offset]]
