@@ -91,8 +91,8 @@ def table_changes(changes: TableRows, file: str, schema: pa.Schema) -> pa.Record
         "transaction_id": rows.column("transaction_id"),
         "flags": _flag_names(rows.column("flags")),
         "operation": pa.DictionaryArray.from_arrays(rows.column("operation").indices.cast(pa.int32()), OPERATIONS),
-        "before_columns": _names(changes, lambda kind: kind.before, rows.column("before")),
-        "after_columns": _names(changes, lambda kind: kind.after, rows.column("after")),
+        "before_columns": _names(changes, lambda kind: kind.before),
+        "after_columns": _names(changes, lambda kind: kind.after),
     }
     if "gtid" in schema.names:
         columns["gtid"] = changes.commits.gtids(changes.events).dictionary_encode()
@@ -141,14 +141,15 @@ def _whole_image(image: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
     return pa.Array.from_buffers(kind, len(image), image.buffers()[:1], image.null_count, children=arrays)
 
 
-def _names(
-    changes: TableRows, of: Callable[[RowKind], Sequence[str] | None], image: pa.StructArray | None = None
-) -> pa.DictionaryArray:
-    """Return the names of columns that each kind has, in every row of it; null where the row has no such image."""
-    texts = pa.array([joined_names(of(kind) or ()) for kind in changes.kinds], pa.string())
-    validity, missing = (None, 0) if image is None else (image.buffers()[0], image.null_count)
-    parts = [validity, pa.py_buffer(changes.kind_of.astype(np.int32))]
-    return pa.DictionaryArray.from_buffers(_TEXT, len(changes), parts, texts, missing)
+def _names(changes: TableRows, of: Callable[[RowKind], Sequence[str] | None]) -> pa.DictionaryArray:
+    """Return the names of columns that each kind has, in every row of it; null if it has no image to have columns."""
+    every = [of(kind) for kind in changes.kinds]
+    texts = pa.array(["" if names is None else joined_names(names) for names in every], pa.string())
+    lacking = np.array([names is None for names in every])
+    numbers = changes.kind_of.astype(np.int32)
+    return pa.DictionaryArray.from_arrays(
+        pa.array(numbers, mask=lacking.take(numbers) if lacking.any() else None), texts
+    )
 
 
 def joined_names(names: Sequence[str]) -> str:
