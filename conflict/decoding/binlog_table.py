@@ -32,8 +32,7 @@ from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.block_reader import METADATA
 from ndb_formats.columnar.log_remarks import remarks_on_rows
 from ndb_formats.columnar.log_scan import scan_log
-from ndb_formats.columnar.mixed_rows import MixedRows
-from ndb_formats.columnar.records import RECORDS, mixed_records, records_of
+from ndb_formats.columnar.records import RECORDS, block_records
 from ndb_formats.columnar.selected_changes import (
     Block,
     ChangeReading,
@@ -296,12 +295,8 @@ class BinlogTable:
     def _records(self, inputs: Inputs, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         if self.table is None:
             for file, found in self._parts(inputs, None, selected_maps):
-                batches = [each for each in found if not isinstance(each, MixedRows)]
-                if batches:
-                    yield records_of(batches, file, schema)
-                for rows in found:
-                    if isinstance(rows, MixedRows):
-                        yield mixed_records(rows, file, schema)
+                if found:
+                    yield block_records(found, file, schema)
         else:
             for file, parts in self._parts(inputs, self.columns, selected_rows):
                 records = [fitted_changes(rows, file, schema, moments=self.moments) for rows in parts]

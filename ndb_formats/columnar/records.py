@@ -105,6 +105,15 @@ def records_of(batches: Sequence[RowBatch], file: str, schema: pa.Schema = RECOR
     return pa.record_batch([block.column(field.name, field.type) for field in schema], schema=schema)
 
 
+def block_records(changes: Sequence[RowBatch | MixedRows], file: str, schema: pa.Schema = RECORDS) -> pa.RecordBatch:
+    """Return row changes of a block in the order of the file, as maps or batches; arguments as of `records_of`."""
+    batches = [each for each in changes if isinstance(each, RowBatch)]
+    if batches:
+        return records_of(batches, file, schema)
+    (rows,) = (each for each in changes if isinstance(each, MixedRows))
+    return mixed_records(rows, file, schema)
+
+
 def mixed_records(rows: MixedRows, file: str, schema: pa.Schema = RECORDS) -> pa.RecordBatch:
     """Return row changes of a block; arguments as of `records_of`."""
     return pa.record_batch([_mixed_column(rows, file, field.name, field.type) for field in schema], schema=schema)
