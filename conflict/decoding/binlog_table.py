@@ -32,13 +32,14 @@ from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.block_reader import METADATA
 from ndb_formats.columnar.log_remarks import remarks_on_rows
 from ndb_formats.columnar.log_scan import scan_log
-from ndb_formats.columnar.records import RECORDS, records_of
+from ndb_formats.columnar.records import RECORDS, block_records
 from ndb_formats.columnar.selected_changes import (
     Block,
     ChangeReading,
     Changes,
     ends_log,
     selected_changes,
+    selected_maps,
     selected_rows,
 )
 from ndb_formats.columnar.stretches import schema_at_start, table_names
@@ -293,9 +294,9 @@ class BinlogTable:
 
     def _records(self, inputs: Inputs, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         if self.table is None:
-            for file, batches in self._parts(inputs, None, selected_changes):
-                if batches:
-                    yield records_of(batches, file, schema)
+            for file, found in self._parts(inputs, None, selected_maps):
+                if found:
+                    yield block_records(found, file, schema)
         else:
             for file, parts in self._parts(inputs, self.columns, selected_rows):
                 records = [fitted_changes(rows, file, schema, moments=self.moments) for rows in parts]

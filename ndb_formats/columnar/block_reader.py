@@ -32,7 +32,7 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.row_reader import rows_of
 from ndb_formats.selection import DecodingState, decode_event
 
-Rows = TypeVar("Rows")
+Rows_co = TypeVar("Rows_co", covariant=True)
 _EVENTS_PER_ROW = 8
 OPERATIONS = pa.array(["", *(operation.name for operation in Operation)], pa.string())
 # The columns that every batch has, before the images.
@@ -65,7 +65,7 @@ class BlockPart:
     rows: npt.NDArray[np.int64]
 
 
-class BlockReader(ABC, Generic[Rows]):
+class BlockReader(ABC, Generic[Rows_co]):
     """Makes the batches of one file, block by block."""
 
     def __init__(self, walk: RowWalk) -> None:
@@ -87,7 +87,7 @@ class BlockReader(ABC, Generic[Rows]):
         """Return the columns of both images, and the cells of each. Shape (columns, rows)."""
 
     @abstractmethod
-    def batch(self, part: BlockPart, chunk: EventChunk) -> Rows:
+    def batch(self, part: BlockPart, chunk: EventChunk) -> Rows_co:
         """
         Return a batch.
 
@@ -95,7 +95,7 @@ class BlockReader(ABC, Generic[Rows]):
             ColumnFaultError: Arrow cannot hold one of its values.
         """
 
-    def blocks(self, chunk: EventChunk) -> Iterator[list[Rows]]:
+    def blocks(self, chunk: EventChunk) -> Iterator[list[Rows_co]]:
         """
         Yield the batches of each block of a chunk.
 
@@ -107,7 +107,7 @@ class BlockReader(ABC, Generic[Rows]):
             if fault is not None:
                 raise reason(self.walk, chunk, fault)
 
-    def _emit(self, chunk: EventChunk, count: int) -> Iterator[list[Rows]]:
+    def _emit(self, chunk: EventChunk, count: int) -> Iterator[list[Rows_co]]:
         """Yield the first rows of a block as batches, up to the first value that Arrow cannot hold."""
         parts = self._parts(count)
         try:
@@ -148,8 +148,8 @@ class BlockReader(ABC, Generic[Rows]):
 
 
 def read_blocks(
-    path: str | Path, reader: BlockReader[Rows], *, start: int, stop: int | None, verify: bool, rows: int, span: int
-) -> Iterator[Rows]:
+    path: str | Path, reader: BlockReader[Rows_co], *, start: int, stop: int | None, verify: bool, rows: int, span: int
+) -> Iterator[Rows_co]:
     """
     Yield the batches of a file; the arguments are those of `ndb_formats.columnar.batches.read_batches`.
 

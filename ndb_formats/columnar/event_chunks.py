@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ndb_formats.binlog_reader import Event, event_at, first_event, locate, unpacked
-from ndb_formats.columnar.event_index import EventIndex, index_parts, map_bytes, recent_index
+from ndb_formats.columnar.event_index import EventIndex, index_parts, map_bytes, recent_index, telling_events
 from ndb_formats.constants import CHECKSUM_ALG_CRC32, CHECKSUM_ALG_OFF, EVENT_HEADER_SIZE, EventType
 from ndb_formats.errors import FormatError
 from ndb_formats.events.header import FormatDescription, decode_format_description
@@ -133,7 +133,9 @@ def read_chunks(
             yield _chunk_of(index, data)
 
 
-def plain_chunk(path: str | Path, start: int, stop: int | None, *, rows: bool = False) -> EventChunk | None:
+def plain_chunk(
+    path: str | Path, start: int, stop: int | None, *, rows: bool = False, telling: bool = False
+) -> EventChunk | None:
     """
     Return the events between two positions, from `recent_index`; None if they are not all plain.
 
@@ -142,6 +144,7 @@ def plain_chunk(path: str | Path, start: int, stop: int | None, *, rows: bool = 
         start: Position of an event.
         stop: Position to stop before; None for the end of the file.
         rows: Whether rows events that follow another event are among them; those that follow a rows event never are.
+        telling: Whether only those that say something besides rows are among them; see `telling_events`.
 
     Raises:
         FormatError: The file cannot be read at all.
@@ -151,13 +154,17 @@ def plain_chunk(path: str | Path, start: int, stop: int | None, *, rows: bool = 
     described = np.count_nonzero(whole.types == EventType.FORMAT_DESCRIPTION_EVENT)
     if first is None or described > 1 or np.isin(whole.types[bounds], COMPRESSED).any():
         return None
+    description = decode_format_description(first.body)
+    chosen: slice | npt.NDArray[np.int64] = bounds
+    if telling:
+        found = telling_events(whole, data, description.checksum_size)
+        chosen = found[slice(*np.searchsorted(found, [bounds.start, bounds.stop]))]
     columns = (whole.positions, whole.types, whole.sizes, whole.server_ids, whole.timestamps)
-    events: list[npt.NDArray[Any]] = [column[bounds] for column in columns]
+    events: list[npt.NDArray[Any]] = [column[chosen] for column in columns]
     if rows:
         heads = _first_rows(whole, data, bounds)
         order = np.argsort(np.concatenate([events[0], heads[0]]), kind="stable")
         events = [np.concatenate(pair)[order] for pair in zip(events, heads, strict=True)]
-    description = decode_format_description(first.body)
     positions, types, sizes, server_ids, timestamps = events
     trailer, server = description.checksum_size, description.server_version
     facts = (positions, types, sizes, server_ids, timestamps)

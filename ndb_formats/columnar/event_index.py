@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import attrs
 import numpy as np
@@ -26,7 +27,14 @@ from ndb_formats.binlog_reader import (
     unpacked,
 )
 from ndb_formats.columnar.kernel_mode import expect_files
-from ndb_formats.columnar.kernels.headers import AT_DESCRIPTION, AT_END, AT_FAULT, Headers, walk_headers
+from ndb_formats.columnar.kernels.headers import (
+    AT_DESCRIPTION,
+    AT_END,
+    AT_FAULT,
+    Headers,
+    definition_events,
+    walk_headers,
+)
 from ndb_formats.constants import EVENT_HEADER_SIZE
 from ndb_formats.errors import CorruptError, FormatError
 from ndb_formats.events.header import FormatDescription, decode_format_description
@@ -76,6 +84,24 @@ class EventIndex:
         """Start and end of the body of each event, without the checksum."""
         ends = self.positions + self.sizes.astype(np.int64) - self.trailer
         return self.positions + EVENT_HEADER_SIZE, ends
+
+
+_telling: WeakKeyDictionary[EventIndex, npt.NDArray[np.int64]] = WeakKeyDictionary()
+
+
+def telling_events(index: EventIndex, data: npt.NDArray[np.uint8], trailer: int) -> npt.NDArray[np.int64]:
+    """
+    Return which events of a file say something besides rows; kept, since one that is read is asked several times.
+
+    Args:
+        index: The events.
+        data: See `definition_events`.
+        trailer: See there.
+    """
+    found = _telling.get(index)
+    if found is None:
+        found = _telling[index] = definition_events(data, index.positions, index.types, index.sizes, trailer)
+    return found
 
 
 def changed_file(event: Event) -> FormatError:

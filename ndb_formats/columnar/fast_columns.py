@@ -116,7 +116,7 @@ def fast_reader(codec: Codec) -> Callable[[Source], Buffers] | None:
     if wire.code in BYTES or (wire.code in STRINGS and meaning.charset is None):
         least = wire.length if wire.code is ColumnCode.STRING else 0
         return bytes_reader(codec, least, _WORD // 2 if wire.code is ColumnCode.VECTOR else 1)
-    if wire.code in STRINGS and meaning.charset not in _MANY_BYTES:
+    if wire.code in STRINGS:
         return _text_reader(codec, meaning.charset or "")
     return None
 
@@ -293,7 +293,7 @@ def _text_reader(codec: Codec, charset: str) -> Callable[[Source], Buffers] | No
             return [offsets, plain] if valid else None
 
         return read
-    table = _single_byte_table(charset)
+    table = single_byte_table(charset)
     if table is None:
         return None
     sizes, characters = table
@@ -314,12 +314,15 @@ def _text_reader(codec: Codec, charset: str) -> Callable[[Source], Buffers] | No
 
 
 @cache
-def _single_byte_table(charset: str) -> tuple[Bytes, npt.NDArray[np.uint32]] | None:
+def single_byte_table(charset: str) -> tuple[Bytes, npt.NDArray[np.uint32]] | None:
     """
     Return size and UTF-8 of each of the 256 bytes of a character set; a size of 0 for a byte that is no character.
 
-    None for a character set that cannot be decoded, or whose first half is not ASCII.
+    None for a character set that cannot be decoded, that has characters of several bytes, or whose first half is not
+    ASCII.
     """
+    if charset in _MANY_BYTES:
+        return None
     sizes, characters = np.zeros(256, np.uint8), np.zeros(256, np.uint32)
     for byte in range(256):
         try:

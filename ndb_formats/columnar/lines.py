@@ -21,36 +21,12 @@ from ndb_formats.columnar.kernel import read_only
 from ndb_formats.columnar.kernels.keys import UPPER, hex_text
 from ndb_formats.columnar.kernels.texts import add_sizes, escape, needs_escape, put_pieces
 from ndb_formats.columnar.selected_changes import Block
-from ndb_formats.columnar.value_texts import value_texts
+from ndb_formats.columnar.value_texts import SPARE, Texts, texts_of, value_texts
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.rows_event import ConflictFlag
 
 Bytes = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
-_SPARE = 16
-_NOTHING_MISSING = np.zeros(0, np.bool_)
-
-
-@attrs.frozen(eq=False)
-class Texts:
-    """
-    Texts of a column.
-
-    Attributes:
-        offsets: Their offsets. Shape (rows + 1,), int32.
-        data: Their bytes. uint8.
-        missing: Whether each is NULL; empty if none is. bool.
-    """
-
-    offsets: npt.NDArray[np.int32]
-    data: Bytes
-    missing: npt.NDArray[np.bool_] = _NOTHING_MISSING
-
-    @classmethod
-    def of(cls, texts: Sequence[bytes]) -> Texts:
-        """Return texts that are none of them NULL."""
-        offsets = np.cumsum([0, *map(len, texts)], dtype=np.int32)
-        return cls(offsets, np.frombuffer(b"".join(texts) + bytes(_SPARE), np.uint8))
 
 
 @attrs.frozen(eq=False)
@@ -96,16 +72,6 @@ def join_lines(count: int, pieces: Sequence[Piece]) -> bytes:
     return out.tobytes()
 
 
-def texts_of(array: pa.Array) -> Texts:
-    """Return an array of strings or bytes, which starts at its buffers' starts."""
-    if array.offset:
-        array = pa.concat_arrays([array, array.slice(0, 0)])
-    _, offsets, data = array.buffers()
-    missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else _NOTHING_MISSING
-    values = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return Texts(np.frombuffer(offsets, np.int32)[: len(array) + 1], values, missing)
-
-
 @attrs.frozen(eq=False)
 class Escapes:
     """
@@ -138,10 +104,10 @@ def escaped(texts: Texts, escapes: Escapes) -> Texts:
     if not needs_escape(texts.data, size, escapes.quote, escapes.letters):
         return texts
     padded = texts.data
-    if len(padded) < size + _SPARE:
-        padded = np.concatenate([padded[:size], np.zeros(_SPARE, np.uint8)])
+    if len(padded) < size + SPARE:
+        padded = np.concatenate([padded[:size], np.zeros(SPARE, np.uint8)])
     offsets = np.empty_like(texts.offsets)
-    out = np.empty(size * (3 + len(escapes.prefix)) + _SPARE, np.uint8)
+    out = np.empty(size * (3 + len(escapes.prefix)) + SPARE, np.uint8)
     prefix = np.frombuffer(escapes.prefix, np.uint8)
     total = escape(padded, texts.offsets, escapes.quote, escapes.letters, prefix, offsets, out)
     if total < 0:

@@ -11,14 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
 from ndb_formats.binlog_reader import Event, event_at, first_event, locate
-from ndb_formats.columnar.event_index import EventIndex, index_payload, map_bytes, recent_index
+from ndb_formats.columnar.event_index import EventIndex, index_payload, map_bytes, recent_index, telling_events
 from ndb_formats.columnar.kernels.headers import definition_events
 from ndb_formats.constants import APPLY_STATUS, EVENT_HEADER_SIZE, TRANSACTION_STARTS, EventType
 from ndb_formats.errors import FormatError
@@ -198,7 +197,7 @@ class _Events:
 
 def _items(events: _Events, *, verify: bool) -> Iterator[_Found]:
     known = set[bytes]()
-    for number in _numbers(events).tolist():
+    for number in telling_events(events.index, events.data, events.trailer).tolist():
         event = events.event(number, verify=verify)
         if event.type is EventType.TRANSACTION_PAYLOAD_EVENT:
             with locate(event):
@@ -206,19 +205,6 @@ def _items(events: _Events, *, verify: bool) -> Iterator[_Found]:
             yield from inside
         elif (found := _read(events, number, event)) is not None:
             yield found, event
-
-
-_known_numbers: WeakKeyDictionary[EventIndex, npt.NDArray[np.int64]] = WeakKeyDictionary()
-
-
-def _numbers(events: _Events) -> npt.NDArray[np.int64]:
-    """Return which events of a file can say something; one that is read is asked several times."""
-    index = events.index
-    found = _known_numbers.get(index)
-    if found is None:
-        found = definition_events(events.data, index.positions, index.types, index.sizes, events.trailer)
-        _known_numbers[index] = found
-    return found
 
 
 def _items_inside(events: _Events, known: set[bytes]) -> Iterator[_Found]:

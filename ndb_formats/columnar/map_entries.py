@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from ndb_formats.columnar.kernel import read_only
 from ndb_formats.columnar.kernels.entries import put_names, put_sizes, put_texts
-from ndb_formats.columnar.lines import Texts
+from ndb_formats.columnar.value_texts import Texts
 
 _Int64 = npt.NDArray[np.int64]
-_ENTRY = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string())])
-_MOST_BYTES = (1 << 31) - 1
+ENTRY = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string())])
+MOST_BYTES = (1 << 31) - 1
 
 
 @attrs.frozen(eq=False)
@@ -51,7 +51,7 @@ class Entries:
             OverflowError: The texts have more than 2 GiB.
         """
         count = int(self.first[-1])
-        return pa.Array.from_buffers(_ENTRY, count, [None], 0, children=[self._keys(count), self._values(count)])
+        return pa.Array.from_buffers(ENTRY, count, [None], 0, children=[self._keys(count), self._values(count)])
 
     def _keys(self, count: int) -> pa.StringArray:
         different = {names for _, names, _ in self._parts}
@@ -65,7 +65,7 @@ class Entries:
         out = np.empty(int(starts[-1]), np.uint8)
         for lines, names in parts:
             put_names(lines, self.first, names.offsets, read_only(names.data), starts, out)
-        return _strings(starts, out, None)
+        return strings(starts.astype(np.int32), out, None)
 
     def _values(self, count: int) -> pa.StringArray:
         sizes, there = np.zeros(count, np.int64), np.ones(count, np.bool_)
@@ -77,7 +77,7 @@ class Entries:
         for lines, _, columns in self._parts:
             for place, texts in enumerate(columns):
                 put_texts(lines, self.first, place, texts.offsets, read_only(texts.data), starts, out)
-        return _strings(starts, out, None if there.all() else there)
+        return strings(starts.astype(np.int32), out, None if there.all() else there)
 
 
 def _texts(names: Sequence[str]) -> Texts:
@@ -88,7 +88,7 @@ def _repeated(names: Texts, count: int) -> pa.StringArray:
     """Return names again and again, `count` texts in all."""
     rows, size = count // (len(names.offsets) - 1), int(names.offsets[-1])
     starts = (np.arange(rows)[:, None] * size + names.offsets[:-1]).ravel()
-    return _strings(_checked(np.append(starts, rows * size)), np.tile(names.data[:size], rows), None)
+    return strings(_checked(np.append(starts, rows * size)).astype(np.int32), np.tile(names.data[:size], rows), None)
 
 
 def _starts(sizes: _Int64) -> _Int64:
@@ -98,14 +98,17 @@ def _starts(sizes: _Int64) -> _Int64:
 
 
 def _checked(starts: _Int64) -> _Int64:
-    if starts[-1] > _MOST_BYTES:
+    if starts[-1] > MOST_BYTES:
         message = "the texts of a block have more than 2 GiB; read fewer rows at once"
         raise OverflowError(message)
     return starts
 
 
-def _strings(starts: _Int64, out: npt.NDArray[np.uint8], there: npt.NDArray[np.bool_] | None) -> pa.StringArray:
+def strings(
+    starts: npt.NDArray[np.int32], out: npt.NDArray[np.uint8], there: npt.NDArray[np.bool_] | None
+) -> pa.StringArray:
+    """Return texts from where they start, their bytes, and whether each is there."""
     validity = None if there is None else pa.py_buffer(np.packbits(there, bitorder="little"))
     missing = 0 if there is None else len(there) - int(np.count_nonzero(there))
-    parts = [validity, pa.py_buffer(starts.astype(np.int32)), pa.py_buffer(out)]
+    parts = [validity, pa.py_buffer(starts), pa.py_buffer(out)]
     return pa.Array.from_buffers(pa.string(), len(starts) - 1, parts, missing)

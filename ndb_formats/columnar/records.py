@@ -18,16 +18,15 @@ import pyarrow.compute as pc
 
 from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.commits import MICROSECONDS
-from ndb_formats.columnar.lines import texts_of
 from ndb_formats.columnar.map_entries import Entries
-from ndb_formats.columnar.value_texts import value_text, value_texts
+from ndb_formats.columnar.mixed_rows import IMAGE, MixedRows
+from ndb_formats.columnar.value_texts import texts_of, value_text, value_texts
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import ConflictFlag
 from ndb_formats.row_reader import LoggedRow
 
 _BATCH_ROWS = 10_000
 _UNSIGNED_64 = pa.decimal128(20)  # unsigned 64-bit numbers do not fit Spark's long
-_IMAGE = pa.map_(pa.string(), pa.string())
 
 RECORDS = pa.schema(
     [
@@ -45,8 +44,8 @@ RECORDS = pa.schema(
         ("database", pa.string()),
         ("table", pa.string()),
         ("operation", pa.string()),
-        ("before", _IMAGE),
-        ("after", _IMAGE),
+        ("before", IMAGE),
+        ("after", IMAGE),
     ]
 )
 
@@ -106,6 +105,42 @@ def records_of(batches: Sequence[RowBatch], file: str, schema: pa.Schema = RECOR
     return pa.record_batch([block.column(field.name, field.type) for field in schema], schema=schema)
 
 
+def block_records(changes: Sequence[RowBatch | MixedRows], file: str, schema: pa.Schema = RECORDS) -> pa.RecordBatch:
+    """Return row changes of a block in the order of the file, as maps or batches; arguments as of `records_of`."""
+    batches = [each for each in changes if isinstance(each, RowBatch)]
+    if batches:
+        return records_of(batches, file, schema)
+    (rows,) = (each for each in changes if isinstance(each, MixedRows))
+    return mixed_records(rows, file, schema)
+
+
+def mixed_records(rows: MixedRows, file: str, schema: pa.Schema = RECORDS) -> pa.RecordBatch:
+    """Return row changes of a block; arguments as of `records_of`."""
+    return pa.record_batch([_mixed_column(rows, file, field.name, field.type) for field in schema], schema=schema)
+
+
+def _mixed_column(rows: MixedRows, file: str, name: str, kind: pa.DataType) -> pa.Array:
+    if name == "file":
+        return _repeated(file, len(rows))
+    if name in ("gtid", "committed"):
+        return rows.commits.gtids(rows.events) if name == "gtid" else rows.commits.times(rows.events)
+    if name in ("database", "table", "operation"):
+        texts = [
+            shape.operation.name if name == "operation" else getattr(shape.table_map, name) for shape in rows.shapes
+        ]
+        if len(set(texts)) == 1:
+            return _repeated(texts[0], len(rows))
+        return pa.array(map(_shown, texts), pa.string()).take(pa.array(rows.shape_of))
+    return _converted(rows.records.column(name), name, kind)
+
+
+def _converted(column: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
+    """Return a column of a batch as one of the records."""
+    if name == "timestamp":
+        return pc.multiply(column.cast(pa.int64()), 1_000_000).cast(kind)
+    return _flags(column) if name == "flags" else column.cast(kind)
+
+
 def _lines_of(batches: Sequence[RowBatch], order: npt.NDArray[np.int64] | None) -> list[npt.NDArray[np.int64]]:
     """Return the line of each row of each batch among all of them."""
     if order is None:
@@ -145,10 +180,7 @@ class _RecordBlock:
             return self._sorted([_repeated(getattr(batch, name), len(batch)) for batch in self.batches])
         if name in ("gtid", "committed"):
             return self._sorted([batch.gtids if name == "gtid" else batch.committed for batch in self.batches])
-        column = self._sorted([batch.records.column(name) for batch in self.batches])
-        if name == "timestamp":
-            return pc.multiply(column.cast(pa.int64()), 1_000_000).cast(kind)
-        return _flags(column) if name == "flags" else column.cast(kind)
+        return _converted(self._sorted([batch.records.column(name) for batch in self.batches]), name, kind)
 
     def _sorted(self, arrays: Sequence[pa.Array]) -> pa.Array:
         if self.order is None:
@@ -172,17 +204,23 @@ class _RecordBlock:
         validity = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
         parts = [validity, pa.py_buffer(bounds.astype(np.int32))]
         missing = len(there) - int(np.count_nonzero(there))
-        return pa.Array.from_buffers(_IMAGE, len(self), parts, missing, children=[entries.array()])
+        return pa.Array.from_buffers(IMAGE, len(self), parts, missing, children=[entries.array()])
 
 
 def _repeated(text: str, count: int) -> pa.Array:
-    """Return a name in every row; bytes of it that are not UTF-8 are shown, as in the folders of tables."""
-    text = text.encode("utf-8", "backslashreplace").decode()
-    return pa.repeat(pa.scalar(text, pa.string()), count)
+    """Return a name in every row."""
+    return pa.repeat(pa.scalar(_shown(text), pa.string()), count)
+
+
+def _shown(text: str) -> str:
+    """Return a name; bytes of it that are not UTF-8 are shown, as in the folders of tables."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _flags(flags: pa.Array) -> pa.ListArray:
-    """Return the names of conflict flags."""
+    """Return the names of conflict flags; most rows have none."""
+    if flags.null_count == len(flags):
+        return pa.ListArray.from_arrays(np.zeros(len(flags) + 1, np.int32), pa.array([], pa.string()))
     encoded = flags.fill_null(0).dictionary_encode()
     names = [[flag.name or "" for flag in ConflictFlag(number)] for number in encoded.dictionary.to_pylist()]
     return pa.array(names, RECORDS.field("flags").type).take(encoded.indices)

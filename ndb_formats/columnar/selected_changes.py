@@ -21,6 +21,7 @@ from ndb_formats.columnar.batches import BatchReader, RowBatch
 from ndb_formats.columnar.block_reader import BlockReader
 from ndb_formats.columnar.event_chunks import EventChunk, read_chunks, with_server_bits
 from ndb_formats.columnar.event_index import EventIndex, index_parts, map_bytes
+from ndb_formats.columnar.mixed_rows import MixedReader, MixedRows
 from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.stretches import Stretches
 from ndb_formats.columnar.table_rows import TableReader, TableRows
@@ -74,7 +75,7 @@ class ChangeReading:
     is_end: Callable[[CutFileError], bool] = lambda error: False
 
 
-Changes = TypeVar("Changes", RowBatch, TableRows)
+Changes = TypeVar("Changes", RowBatch, TableRows, RowBatch | MixedRows)
 
 
 @attrs.frozen(eq=False)
@@ -116,6 +117,14 @@ def selected_rows(files: Sequence[str], selection: Selection, reading: ChangeRea
     return _selected(files, selection, reading, TableReader)
 
 
+def selected_maps(
+    files: Sequence[str], selection: Selection, reading: ChangeReading
+) -> Iterator[Block[RowBatch | MixedRows]]:
+    """Yield the selected changes of files, those of a block together where that can be done; see `selected_changes`."""
+    # The values of a key are looked for in batches.
+    return _selected(files, selection, reading, BatchReader if selection.key else MixedReader)
+
+
 def _selected(
     files: Sequence[str],
     selection: Selection,
@@ -155,7 +164,7 @@ def _blocks(
             for batches in reader(walk).blocks(chunk):
                 kept = [batch.where(_kept_rows(batch, selection, part.first)) for batch in batches]
                 for batch in kept:
-                    if not batch.signs_known:
+                    if not isinstance(batch, MixedRows) and not batch.signs_known:
                         names = doubtful.setdefault(batch.full_name, {})
                         names |= dict.fromkeys(negative_columns(batch, names))
                 yield Block(part.file, [batch for batch in kept if len(batch)])
@@ -268,7 +277,7 @@ def _first_events(chunk: EventChunk, count: int) -> EventChunk:
     )
 
 
-def _kept_rows(batch: RowBatch | TableRows, selection: Selection, start: int) -> _Bools:
+def _kept_rows(batch: RowBatch | TableRows | MixedRows, selection: Selection, start: int) -> _Bools:
     """Return which rows are selected, as far as tables and stops do not say so already. Shape (rows,)."""
     rows = batch.records
     kept = np.ones(len(batch), np.bool_)
@@ -286,7 +295,7 @@ def _kept_rows(batch: RowBatch | TableRows, selection: Selection, start: int) ->
             column = rows.column(name)
             found = pc.is_in(column, pa.array(sorted(chosen), column.type))
             kept &= found.to_numpy(zero_copy_only=False)
-    if selection.key:
+    if selection.key and not isinstance(batch, MixedRows):
         kept &= _has_key(batch, selection.key)
     return kept
 

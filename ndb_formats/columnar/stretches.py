@@ -235,7 +235,7 @@ def table_names(files: Iterable[str]) -> set[str]:
 
 def _different_maps(part: Stretch) -> Iterator[TableMap]:
     """Yield one Table_map event per table id and size in each chunk of a stretch; it represents one table."""
-    plain = plain_chunk(part.file, part.start, part.stop)
+    plain = plain_chunk(part.file, part.start, part.stop, telling=True)
     if plain is not None:
         yield from _maps_of_chunk(plain)
         return

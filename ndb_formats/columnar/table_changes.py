@@ -159,6 +159,8 @@ def joined_names(names: Sequence[str]) -> str:
 
 def _flag_names(flags: pa.UInt16Array) -> pa.DictionaryArray:
     """Return the names of conflict flags; most rows have none."""
+    if flags.null_count == len(flags):
+        return _constant("", len(flags))
     encoded = flags.fill_null(0).dictionary_encode()
     names = [
         joined_names([flag.name or "" for flag in ConflictFlag(number)]) for number in encoded.dictionary.to_pylist()

@@ -165,7 +165,7 @@ class TableReader(BlockReader[TableRows]):
     def columns(self, part: BlockPart) -> tuple[Sequence[ImageColumn], npt.NDArray[np.uint32]]:
         """Return the columns of both images, and the cells of each; those that a row does not carry are NULL."""
         before, after = _columns_of_images(part)
-        return (*before, *after), self._cells(part, before, after)
+        return (*before, *after), self._cells(part, before, after, self._kind_of(part))
 
     def batch(self, part: BlockPart, chunk: EventChunk) -> TableRows:
         """Return the rows of a table."""
@@ -175,7 +175,7 @@ class TableReader(BlockReader[TableRows]):
         operations = np.array([kind.operation for kind in kinds], np.int8)
         arrays.append(pa.DictionaryArray.from_arrays(operations.take(kind_of), OPERATIONS))
         images = _columns_of_images(part)
-        cells = self._cells(part, *images)
+        cells = self._cells(part, *images, kind_of)
         for columns, chosen, has in (
             (images[0], cells[: len(images[0])], [kind.before is not None for kind in kinds]),
             (images[1], cells[len(images[0]) :], [kind.after is not None for kind in kinds]),
@@ -207,7 +207,11 @@ class TableReader(BlockReader[TableRows]):
         return kinds.take(self.walk.rows.batches.take(part.rows))
 
     def _cells(
-        self, part: BlockPart, before: Sequence[ImageColumn], after: Sequence[ImageColumn]
+        self,
+        part: BlockPart,
+        before: Sequence[ImageColumn],
+        after: Sequence[ImageColumn],
+        kind_of: npt.NDArray[np.int64],
     ) -> npt.NDArray[np.uint32]:
         places = np.full((len(part.shapes), len(before) + len(after)), _NOT_CARRIED, np.int64)
         for number, shape in enumerate(part.shapes):
@@ -221,9 +225,7 @@ class TableReader(BlockReader[TableRows]):
                     places[number, first + at[column.ordinal]] = cell
                     cell += 1
         walk = self.walk
-        found: npt.NDArray[np.uint32] = cells_of_kinds(
-            walk.cells, walk.rows.first_cells, part.rows, self._kind_of(part), places
-        )
+        found: npt.NDArray[np.uint32] = cells_of_kinds(walk.cells, walk.rows.first_cells, part.rows, kind_of, places)
         return found
 
 

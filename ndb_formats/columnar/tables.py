@@ -70,12 +70,13 @@ class ImageColumn:
         """Its name."""
         return self.layout.names[self.ordinal]
 
-    def array(self, data: npt.NDArray[np.uint8], base: int, cells: npt.NDArray[np.uint32]) -> pa.Array:
+    @property
+    def reader(self) -> ColumnReader:
         """
-        Return values of the column; see `ColumnReader.array`.
+        What reads it.
 
         Raises:
-            ColumnFaultError: Arrow cannot hold a value, the first one if it cannot hold the column's type.
+            ColumnFaultError: Arrow cannot hold the column's type or name.
         """
         if not self._reader:
             try:
@@ -83,7 +84,16 @@ class ImageColumn:
                 self._reader.append(reader_of(self.layout, self.ordinal, **options))
             except FormatError:
                 raise ColumnFaultError(0) from None
-        return self._reader[0].array(data, base, cells)
+        return self._reader[0]
+
+    def array(self, data: npt.NDArray[np.uint8], base: int, cells: npt.NDArray[np.uint32]) -> pa.Array:
+        """
+        Return values of the column; see `ColumnReader.array`.
+
+        Raises:
+            ColumnFaultError: Arrow cannot hold a value, the first one if it cannot hold the column's type.
+        """
+        return self.reader.array(data, base, cells)
 
 
 @attrs.frozen(eq=False)

@@ -6,9 +6,11 @@ Numbers have compiled loops, texts stay as they are, and all others are converte
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -26,6 +28,42 @@ _MOST_LOW_DIGITS = 18  # of a decimal number that fits the lower half of its 16 
 _SAME_BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
 # Between them, Arrow's text of a number has no exponent, as Python's has none.
 _LEAST_PLAIN, _LESS_THAN = 1e-4, 1e10
+
+
+SPARE = 16
+_NOTHING_MISSING = np.zeros(0, np.bool_)
+
+
+@attrs.frozen(eq=False)
+class Texts:
+    """
+    Texts of a column.
+
+    Attributes:
+        offsets: Their offsets. Shape (rows + 1,), int32.
+        data: Their bytes. uint8.
+        missing: Whether each is NULL; empty if none is. bool.
+    """
+
+    offsets: npt.NDArray[np.int32]
+    data: npt.NDArray[np.uint8]
+    missing: npt.NDArray[np.bool_] = _NOTHING_MISSING
+
+    @classmethod
+    def of(cls, texts: Sequence[bytes]) -> Texts:
+        """Return texts that are none of them NULL."""
+        offsets = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+        return cls(offsets, np.frombuffer(b"".join(texts) + bytes(SPARE), np.uint8))
+
+
+def texts_of(array: pa.Array) -> Texts:
+    """Return an array of strings or bytes, which starts at its buffers' starts."""
+    if array.offset:
+        array = pa.concat_arrays([array, array.slice(0, 0)])
+    _, offsets, data = array.buffers()
+    missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else _NOTHING_MISSING
+    values = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return Texts(np.frombuffer(offsets, np.int32)[: len(array) + 1], values, missing)
 
 
 def value_text(value: Value) -> str | None:

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.fast_columns import Source
 from ndb_formats.columnar.kernels.layout import by_kind, cells_of
-from ndb_formats.columnar.lines import Piece, Texts, join_lines
+from ndb_formats.columnar.lines import Piece, join_lines
 from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.tables import BatchShape, reader_of
-from ndb_formats.columnar.value_texts import value_texts
+from ndb_formats.columnar.value_texts import Texts, value_texts
 from ndb_formats.errors import FormatError
 from ndb_formats.events.agreed_definition import agreed_layout
 from ndb_formats.events.row_image import RowLayout

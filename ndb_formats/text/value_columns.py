@@ -19,7 +19,8 @@ from ndb_formats.columnar.json_columns import JsonReader
 from ndb_formats.columnar.kernels import temporal
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.texts import MAX_INTEGER_TEXT, decimal_text, integer_text, seconds_text
-from ndb_formats.columnar.lines import Escapes, Texts, escaped, texts_of
+from ndb_formats.columnar.lines import Escapes, escaped
+from ndb_formats.columnar.value_texts import Texts, texts_of
 from ndb_formats.constants import ColumnCode
 from ndb_formats.types.column_types import Codec, WireType
 from ndb_formats.types.decimals import decimal_groups

@@ -8,13 +8,39 @@ from __future__ import annotations
 
 import numpy as np
 
-from ndb_formats.columnar.kernel import kernel, wrapping_difference
+from ndb_formats.columnar.kernel import inlined, kernel, wrapping_difference
 from ndb_formats.columnar.kernels.texts import copy_text
 from ndb_formats.columnar.kernels.words import load64, put_digits, store64
 
 ZERO, MINUS, POINT, TEN = ord("0"), ord("-"), ord("."), np.uint64(10)
+POWERS = np.array([10**digits for digits in range(19)], np.uint64)
 DIGITS = 20  # of the largest number, or one less and a sign
 EIGHT, ALL = np.int64(8), np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@inlined
+def put_number(out, to, number, scale):
+    """Write an unsigned number with a fixed number of digits after the point; return where it ends."""
+    if scale == 0:
+        return put_digits(out, to, number)
+    whole = number // POWERS[scale]
+    rest = number - whole * POWERS[scale]
+    to = put_digits(out, to, whole)
+    out[to] = POINT
+    for place in range(to + scale, to, -1):
+        out[place] = ZERO + rest % TEN
+        rest //= TEN
+    return to + scale + 1
+
+
+@inlined
+def put_signed(out, to, word, signed, scale):
+    """Write a number of 64 bits with or without a sign, given as one without; see `put_number`."""
+    if signed and word >> np.uint64(63):
+        out[to] = MINUS
+        to += 1
+        word = wrapping_difference(np.uint64(0), word)
+    return put_number(out, to, word, scale)
 
 
 @kernel
@@ -30,29 +56,11 @@ def numbers_text(numbers, signed, missing, scale, offsets, out):
         offsets: Filled in. Shape (rows + 1,), int32.
         out: Filled in; `DIGITS` bytes for each, and 2 and `scale` more if there is a point. uint8.
     """
-    power = np.uint64(1)
-    for _ in range(scale):
-        power *= TEN
     to = np.int64(0)
     offsets[0] = 0
     for row in range(len(numbers)):
         if not (len(missing) and missing[row]):
-            number = numbers[row]
-            if signed and number >> np.uint64(63):
-                out[to] = MINUS
-                to += 1
-                number = wrapping_difference(np.uint64(0), number)
-            if scale:
-                whole = number // power
-                rest = number - whole * power
-                to = put_digits(out, to, whole)
-                out[to] = POINT
-                for place in range(to + scale, to, -1):
-                    out[place] = ZERO + rest % TEN
-                    rest //= TEN
-                to += scale + 1
-            else:
-                to = put_digits(out, to, number)
+            to = put_signed(out, to, numbers[row], signed, scale)
         offsets[row + 1] = to
 
 

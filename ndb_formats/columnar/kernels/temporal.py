@@ -14,7 +14,7 @@ import numpy as np
 
 from ndb_formats.columnar.kernel import inlined, kernel, wrapping_difference
 from ndb_formats.columnar.kernels.layout import NULL_CELL
-from ndb_formats.columnar.kernels.words import big_endian, little_endian
+from ndb_formats.columnar.kernels.words import big_endian, copy_eight, little_endian
 
 MAX_PRECISION = 6
 # The longest text: date, blank, time, point and fraction.
@@ -28,12 +28,12 @@ DIGITS = np.array([list(b"%02d" % number) for number in range(100)], np.uint8)
 # All arithmetic is unsigned: signed division rounds down in Python, which costs.
 ONE, TEN, HUNDRED, THOUSAND = (np.uint64(number) for number in (1, 10, 100, 1000))
 FIVE_BITS, SIX_BITS, TEN_BITS, HOURS = np.uint64(31), np.uint64(63), np.uint64(0x3FF), np.uint64(12)
-FIVE, SIX, NINE = np.uint64(5), np.uint64(6), np.uint64(9)
+FIVE, SIX, EIGHT, NINE = np.uint64(5), np.uint64(6), np.uint64(8), np.uint64(9)
 MONTHS = np.uint64(13)
 MINUTE, HOUR, DAY = np.uint64(60), np.uint64(3600), np.uint64(86400)
-# The days that 32 bits of seconds reach, as text. Shape (days, 10), uint8.
+# The days that 32 bits of seconds reach, as text of ten bytes each, one after the other. uint8.
 _CALENDAR = np.arange(np.datetime64(0, "s"), np.datetime64(2**32, "s"), np.timedelta64(1, "D"))
-DAYS = np.datetime_as_string(_CALENDAR, unit="D").astype("S10").view(np.uint8).reshape(-1, 10)
+DAYS = np.datetime_as_string(_CALENDAR, unit="D").astype("S10").view(np.uint8)
 
 
 @inlined
@@ -90,6 +90,65 @@ def _fraction(out, to, stored, precision):
     return to + 1 + precision
 
 
+@inlined
+def put_date(data, offset, out, to):
+    """Write a DATE value; return where it ends, or -1, as `put_time`, `put_datetime` and `put_timestamp` do."""
+    packed = little_endian(data, offset, 3)
+    if packed >> NINE > MAX_YEAR:
+        return np.int64(-1)
+    return _date(out, to, packed >> NINE, packed >> FIVE & np.uint64(15), packed & FIVE_BITS)
+
+
+@inlined
+def put_time(data, offset, precision, out, to):
+    """Write a TIME value."""
+    size = (precision + 1) // 2
+    bits = np.uint64(8 * size)
+    zero = np.uint64(0x800000) << bits
+    packed = big_endian(data, offset, 3 + size)
+    if packed < zero:
+        packed = zero - packed
+        out[to] = MINUS
+        to += 1
+    else:
+        packed -= zero
+    whole = packed >> bits
+    to = _hours(out, to, whole >> HOURS & TEN_BITS, whole >> SIX & SIX_BITS, whole & SIX_BITS)
+    return _fraction(out, to, packed & ((ONE << bits) - ONE), precision)
+
+
+@inlined
+def put_datetime(data, offset, precision, out, to):
+    """Write a DATETIME value."""
+    packed = big_endian(data, offset, 5)
+    # A negative number wraps around to a year far beyond the last.
+    months = wrapping_difference(packed, np.uint64(0x8000000000)) >> np.uint64(22)
+    year = months // MONTHS
+    if year > MAX_YEAR:
+        return np.int64(-1)
+    to = _date(out, to, year, months - MONTHS * year, packed >> np.uint64(17) & FIVE_BITS)
+    out[to] = BLANK
+    to = _clock(out, to + 1, packed >> HOURS & FIVE_BITS, packed >> SIX & SIX_BITS, packed & SIX_BITS)
+    return _fraction(out, to, big_endian(data, offset + 5, (precision + 1) // 2), precision)
+
+
+@inlined
+def put_timestamp(data, offset, precision, old, out, to):
+    """Write a TIMESTAMP value in UTC; an `old` one is little-endian."""
+    seconds = little_endian(data, offset, 4) if old else big_endian(data, offset, 4)
+    if seconds == np.uint64(0):
+        to = _date(out, to, seconds, seconds, seconds)
+    else:
+        day = TEN * (seconds // DAY)
+        copy_eight(DAYS, day, out, to)
+        out[to + 8], out[to + 9] = DAYS[day + EIGHT], DAYS[day + NINE]
+        to += 10
+    second = seconds % DAY
+    out[to] = BLANK
+    to = _clock(out, to + 1, second // HOUR, second // MINUTE % MINUTE, second % MINUTE)
+    return _fraction(out, to, big_endian(data, offset + 4, (precision + 1) // 2), precision)
+
+
 @kernel
 def date_text(data, base, cells, offsets, out):
     """Write DATE values."""
@@ -97,10 +156,9 @@ def date_text(data, base, cells, offsets, out):
     offsets[0] = 0
     for row in range(len(cells)):
         if cells[row] != NULL_CELL:
-            packed = little_endian(data, base + np.int64(cells[row]), 3)
-            if packed >> NINE > MAX_YEAR:
-                return np.int64(-1)
-            to = _date(out, to, packed >> NINE, packed >> FIVE & np.uint64(15), packed & FIVE_BITS)
+            to = put_date(data, base + np.int64(cells[row]), out, to)
+            if to < 0:
+                return to
         offsets[row + 1] = to
     return to
 
@@ -108,23 +166,11 @@ def date_text(data, base, cells, offsets, out):
 @kernel
 def time_text(data, base, cells, precision, offsets, out):
     """Write TIME values."""
-    size = (precision + 1) // 2
-    bits = np.uint64(8 * size)
-    zero = np.uint64(0x800000) << bits
     to = np.int64(0)
     offsets[0] = 0
     for row in range(len(cells)):
         if cells[row] != NULL_CELL:
-            packed = big_endian(data, base + np.int64(cells[row]), 3 + size)
-            if packed < zero:
-                packed = zero - packed
-                out[to] = MINUS
-                to += 1
-            else:
-                packed -= zero
-            whole = packed >> bits
-            to = _hours(out, to, whole >> HOURS & TEN_BITS, whole >> SIX & SIX_BITS, whole & SIX_BITS)
-            to = _fraction(out, to, packed & ((ONE << bits) - ONE), precision)
+            to = put_time(data, base + np.int64(cells[row]), precision, out, to)
             if to < 0:
                 return to
         offsets[row + 1] = to
@@ -134,22 +180,11 @@ def time_text(data, base, cells, precision, offsets, out):
 @kernel
 def datetime_text(data, base, cells, precision, offsets, out):
     """Write DATETIME values."""
-    size = (precision + 1) // 2
     to = np.int64(0)
     offsets[0] = 0
     for row in range(len(cells)):
         if cells[row] != NULL_CELL:
-            offset = base + np.int64(cells[row])
-            packed = big_endian(data, offset, 5)
-            # A negative number wraps around to a year far beyond the last.
-            months = wrapping_difference(packed, np.uint64(0x8000000000)) >> np.uint64(22)
-            year = months // MONTHS
-            if year > MAX_YEAR:
-                return np.int64(-1)
-            to = _date(out, to, year, months - MONTHS * year, packed >> np.uint64(17) & FIVE_BITS)
-            out[to] = BLANK
-            to = _clock(out, to + 1, packed >> HOURS & FIVE_BITS, packed >> SIX & SIX_BITS, packed & SIX_BITS)
-            to = _fraction(out, to, big_endian(data, offset + 5, size), precision)
+            to = put_datetime(data, base + np.int64(cells[row]), precision, out, to)
             if to < 0:
                 return to
         offsets[row + 1] = to
@@ -159,23 +194,11 @@ def datetime_text(data, base, cells, precision, offsets, out):
 @kernel
 def timestamp_text(data, base, cells, precision, old, offsets, out):
     """Write TIMESTAMP values in UTC; `old` ones are little-endian."""
-    size = (precision + 1) // 2
     to = np.int64(0)
     offsets[0] = 0
     for row in range(len(cells)):
         if cells[row] != NULL_CELL:
-            offset = base + np.int64(cells[row])
-            seconds = little_endian(data, offset, 4) if old else big_endian(data, offset, 4)
-            if seconds == np.uint64(0):
-                to = _date(out, to, seconds, seconds, seconds)
-            else:
-                for character in range(10):
-                    out[to + character] = DAYS[seconds // DAY, character]
-                to += 10
-            second = seconds % DAY
-            out[to] = BLANK
-            to = _clock(out, to + 1, second // HOUR, second // MINUTE % MINUTE, second % MINUTE)
-            to = _fraction(out, to, big_endian(data, offset + 4, size), precision)
+            to = put_timestamp(data, base + np.int64(cells[row]), precision, old, out, to)
             if to < 0:
                 return to
         offsets[row + 1] = to

@@ -66,7 +66,8 @@ def get_big_endian(data, base, cells, width, out):
 
 
 @inlined
-def _length(data, offset, prefix, width):
+def length_of(data, offset, prefix, width):
+    """Return the bytes of a value after its length; arguments as of `measure_bytes`."""
     if prefix == 1:
         return np.int64(data[offset])
     if prefix == 2:
@@ -95,7 +96,7 @@ def measure_bytes(data, base, cells, prefix, width, least, offsets):
     offsets[0] = 0
     for row in range(len(cells)):
         if cells[row] != NULL_CELL:
-            total += max(_length(data, base + np.int64(cells[row]), prefix, width), least)
+            total += max(length_of(data, base + np.int64(cells[row]), prefix, width), least)
         offsets[row + 1] = min(total, MAX_OFFSET)
     return total
 
@@ -120,7 +121,7 @@ def copy_bytes(data, base, cells, prefix, width, offsets, out):
             continue
         offset = base + np.int64(cells[row])
         to = np.int64(offsets[row])
-        end = to + _length(data, offset, prefix, width)
+        end = to + length_of(data, offset, prefix, width)
         offset += max(prefix, 0)
         # Copying in eights overwrites the start of the next value, which is copied later.
         while to < end and offset <= last:
@@ -139,41 +140,48 @@ def copy_bytes(data, base, cells, prefix, width, offsets, out):
     return seen < 0x80
 
 
+@inlined
+def valid_text(text, offset, end):
+    """Return whether bytes are valid UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF."""
+    while offset < end:
+        # Eight bytes at once, as long as they are ASCII.
+        while offset + 8 <= end and not load64(text, offset) & HIGH_BITS:
+            offset += 8
+        if offset == end:
+            break
+        first = text[offset]
+        offset += 1
+        if first < 0x80:
+            continue
+        if first < 0xC2 or first > 0xF4:
+            return False
+        more = 1 if first < 0xE0 else 2 if first < 0xF0 else 3
+        if offset + more > end:
+            return False
+        low, high = 0x80, 0xBF
+        if first == 0xE0:
+            low = 0xA0
+        elif first == 0xED:
+            high = 0x9F
+        elif first == 0xF0:
+            low = 0x90
+        elif first == 0xF4:
+            high = 0x8F
+        if text[offset] < low or text[offset] > high:
+            return False
+        for byte in range(1, more):
+            if text[offset + byte] & 0xC0 != 0x80:
+                return False
+        offset += more
+    return True
+
+
 @kernel
 def valid_utf8(text, offsets):
-    """Return whether every value is valid UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF."""
+    """Return whether every value is valid UTF-8."""
     for row in range(len(offsets) - 1):
-        offset, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
-        while offset < end:
-            # Eight bytes at once, as long as they are ASCII.
-            while offset + 8 <= end and not load64(text, offset) & HIGH_BITS:
-                offset += 8
-            if offset == end:
-                break
-            first = text[offset]
-            offset += 1
-            if first < 0x80:
-                continue
-            if first < 0xC2 or first > 0xF4:
-                return False
-            more = 1 if first < 0xE0 else 2 if first < 0xF0 else 3
-            if offset + more > end:
-                return False
-            low, high = 0x80, 0xBF
-            if first == 0xE0:
-                low = 0xA0
-            elif first == 0xED:
-                high = 0x9F
-            elif first == 0xF0:
-                low = 0x90
-            elif first == 0xF4:
-                high = 0x8F
-            if text[offset] < low or text[offset] > high:
-                return False
-            for byte in range(1, more):
-                if text[offset + byte] & 0xC0 != 0x80:
-                    return False
-            offset += more
+        if not valid_text(text, np.int64(offsets[row]), np.int64(offsets[row + 1])):
+            return False
     return True
 
 
@@ -231,6 +239,29 @@ BYTES_FOR_DIGITS = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
 LOW_WORD = np.uint64(0xFFFFFFFF)
 
 
+@inlined
+def short_decimal(data, offset, groups, first, last):
+    """
+    Return a value of at most 18 digits without its point, and whether no group holds more than its digits allow.
+
+    Its groups are those of `groups` from `first` up to `last`.
+    """
+    negative = data[offset] < 0x80
+    flip = np.uint64(0xFFFFFFFF if negative else 0)
+    number = np.int64(0)
+    sign = np.uint64(0x80) << np.uint64(8 * (BYTES_FOR_DIGITS[groups[first]] - 1))
+    good = True
+    for place in range(first, last):
+        digits = groups[place]
+        size = BYTES_FOR_DIGITS[digits]
+        group = big_endian(data, offset, size) ^ flip >> np.uint64(32 - 8 * size) ^ sign
+        sign = np.uint64(0)
+        good &= group < POWERS[digits]
+        number = number * np.int64(POWERS[digits]) + np.int64(group)
+        offset += size
+    return -number if negative else number, good
+
+
 @kernel
 def get_short_decimals(data, base, cells, groups, out):
     """
@@ -249,21 +280,9 @@ def get_short_decimals(data, base, cells, groups, out):
     for row in range(len(cells)):
         if cells[row] == NULL_CELL:
             continue
-        offset = base + np.int64(cells[row])
-        negative = data[offset] < 0x80
-        flip = np.uint64(0xFFFFFFFF if negative else 0)
-        number = np.int64(0)
-        sign = np.uint64(0x80) << np.uint64(8 * (BYTES_FOR_DIGITS[groups[0]] - 1))
-        for digits in groups:
-            size = BYTES_FOR_DIGITS[digits]
-            group = big_endian(data, offset, size) ^ flip >> np.uint64(32 - 8 * size) ^ sign
-            sign = np.uint64(0)
-            if group >= POWERS[digits]:
-                return False
-            number = number * np.int64(POWERS[digits]) + np.int64(group)
-            offset += size
-        if negative:
-            number = -number
+        number, good = short_decimal(data, base + np.int64(cells[row]), groups, 0, len(groups))
+        if not good:
+            return False
         out[row, 0] = number
         out[row, 1] = number >> 63
     return True

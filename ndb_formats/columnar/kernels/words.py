@@ -147,10 +147,18 @@ TABLES = _tables()
 
 
 @inlined
-def _eight(word, following):
-    """Return what eight bytes add to a CRC32; `following` is how many follow the first of them in its slice. uint64."""
-    added = np.uint32(0)
-    for byte in range(np.uint64(8)):
+def _eight(word, following, added):
+    """
+    Return what eight bytes add to a CRC32, together with what others add to it.
+
+    Args:
+        word: The eight bytes. uint64.
+        following: How many bytes follow the first of them in its slice. uint64.
+        added: What the others add. uint32.
+    """
+    # The last bytes come first: the first four wait for the slice before.
+    for place in range(HALF):
+        byte = HALF - np.uint64(1) - place
         added ^= TABLES[following - byte, word >> np.uint64(8) * byte & np.uint64(0xFF)]
     return added
 
@@ -166,11 +174,11 @@ def crc32(data, start, end):
     crc = np.uint32(0xFFFFFFFF)
     offset, end = np.uint64(start), np.uint64(end)
     while offset + SLICES <= end:
-        first = _eight(load64(data, offset) ^ np.uint64(crc), SLICES - np.uint64(1))
-        crc = first ^ _eight(load64(data, offset + HALF), HALF - np.uint64(1))
+        second = _eight(load64(data, offset + HALF), HALF - np.uint64(1), np.uint32(0))
+        crc = _eight(load64(data, offset) ^ np.uint64(crc), SLICES - np.uint64(1), second)
         offset += SLICES
     if offset + HALF <= end:
-        crc = _eight(load64(data, offset) ^ np.uint64(crc), HALF - np.uint64(1))
+        crc = _eight(load64(data, offset) ^ np.uint64(crc), HALF - np.uint64(1), np.uint32(0))
         offset += HALF
     while offset < end:
         crc = crc >> np.uint32(8) ^ TABLES[0, np.uint8(crc) ^ data[offset]]
@@ -178,24 +186,52 @@ def crc32(data, start, end):
     return np.uint32(~crc)
 
 
-_POWERS = np.array([10**digits for digits in range(20)], np.uint64)
-_PAIRS = np.frombuffer(b"".join(b"%02d" % number for number in range(100)), np.uint8)
-_HUNDRED = np.uint64(100)
+E4, E8, E16 = (np.uint64(10**digits) for digits in (4, 8, 16))
+BYTE, HALF_WORD = np.uint64(8), np.uint64(32)
+ZEROS = np.uint64(0x3030303030303030)
 
 
 @inlined
-def put_digits(out, to, number):
-    """Write an unsigned number; return where it ends."""
-    size = 1
-    while size < len(_POWERS) and number >= _POWERS[size]:
-        size += 1
-    at = np.uint64(to + size)
-    while at > np.uint64(to + 1):
-        rest = number // _HUNDRED
-        pair = np.uint64(2) * (number - rest * _HUNDRED)
-        at -= np.uint64(2)
-        out[at], out[at + np.uint64(1)] = _PAIRS[pair], _PAIRS[pair + np.uint64(1)]
-        number = rest
-    if at > np.uint64(to):
-        out[np.uint64(to)] = _PAIRS[np.uint64(2) * number + np.uint64(1)]
+def _eight_digits(number):
+    """Return a number below 10^8 as eight bytes of text, the first digit lowest: in halves, in pairs, in digits."""
+    high = number // E4
+    fours = high | number - high * E4 << HALF_WORD
+    high = fours * np.uint64(10486) >> np.uint64(20) & np.uint64(0x7F0000007F)
+    pairs = high | fours - high * np.uint64(100) << np.uint64(16)
+    high = pairs * np.uint64(103) >> np.uint64(10) & np.uint64(0x000F000F000F000F)
+    return (high | pairs - high * np.uint64(10) << BYTE) + ZEROS
+
+
+@inlined
+def _put_first_digits(out, to, number):
+    """Write a number below 10^8; return where it ends. Bytes after it are overwritten, eight with those of it."""
+    size = 1 + (number >= 10) + (number >= 100) + (number >= 1000) + (number >= 10_000)
+    size += (number >= 100_000) + (number >= 1_000_000) + (number >= 10_000_000)
+    store64(out, to, _eight_digits(number) >> np.uint64(8 * (8 - size)))
     return to + size
+
+
+def _put_digits(out, to, number):
+    text = str(number).encode()
+    start = int(to)
+    out[start : start + len(text)] = np.frombuffer(text, np.uint8)
+    return to + len(text)
+
+
+@interpreted_by(_put_digits)
+@inlined
+def put_digits(out, to, number):
+    """Write an unsigned number of 64 bits; return where it ends. A short one takes eight bytes."""
+    if number < E8:
+        return _put_first_digits(out, to, number)
+    low = number // E8
+    last = number - low * E8
+    if low < E8:
+        to = _put_first_digits(out, to, low)
+    else:
+        first = low // E8
+        to = _put_first_digits(out, to, first)
+        store64(out, to, _eight_digits(low - first * E8))
+        to += 8
+    store64(out, to, _eight_digits(last))
+    return to + 8
