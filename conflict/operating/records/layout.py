@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from conflict.engine.ledger.layout import OUTCOMES
 from conflict.history.grid.schemas import PLACE
-from ndb_formats.columnar.lines import JSON_ESCAPES, Piece, escaped, join_lines, texts_of
+from ndb_formats.columnar.lines import JSON_ESCAPES, Piece, escaped, join_lines
+from ndb_formats.columnar.value_texts import texts_of
 
 VERSION = 1
 CONFLICT, LOST = "conflict", "lost"  # kinds
