@@ -151,6 +151,7 @@ def read_headers(path: str | Path) -> Iterator[tuple[int, EventHeader]]:
     Raises:
         CorruptError: Not a binlog, or an event's size cannot be right.
         CutFileError: The file ends inside an event.
+        UnsupportedError: Events are encrypted.
     """
     name = str(path)
     size = _size_of(path)
@@ -160,6 +161,8 @@ def read_headers(path: str | Path) -> Iterator[tuple[int, EventHeader]]:
         while position < size:
             file.seek(position)
             _, header = _read_header(file, name, position, size, trailer=0)
+            if header.type_code == EventType.MARIADB_START_ENCRYPTION_EVENT:
+                raise UnsupportedError(ENCRYPTED_FROM_HERE, file=name, position=position, event=header.type_name)
             yield position, header
             position += header.size
 

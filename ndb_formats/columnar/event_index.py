@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ndb_formats.binlog_reader import (
+    ENCRYPTED_FROM_HERE,
     FIRST_POSITION,
     Event,
     check_magic,
@@ -35,8 +36,8 @@ from ndb_formats.columnar.kernels.headers import (
     definition_events,
     walk_headers,
 )
-from ndb_formats.constants import EVENT_HEADER_SIZE
-from ndb_formats.errors import CorruptError, FormatError
+from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
+from ndb_formats.errors import CorruptError, FormatError, UnsupportedError
 from ndb_formats.events.header import FormatDescription, decode_format_description
 from ndb_formats.events.transaction_payload import decode_transaction_payload
 from ndb_formats.stored import path_of
@@ -126,7 +127,7 @@ def index_events(path: str | Path) -> EventIndex:
     check_magic(data[:FIRST_POSITION].tobytes(), name)
     whole, position, reason = _landmarks(data, FIRST_POSITION, _FIRST_GUESS)
     error = _reason(name, position, None, len(data), verify=False) if reason == AT_FAULT else None
-    return _index(name, whole, position, 0, error)
+    return _index(name, *_plain(name, whole, position, error), trailer=0)
 
 
 def index_payload(event: Event) -> tuple[EventIndex, npt.NDArray[np.uint8]]:
@@ -141,7 +142,7 @@ def index_payload(event: Event) -> tuple[EventIndex, npt.NDArray[np.uint8]]:
     if reason == AT_FAULT:
         for _ in unpacked(event):  # which raises the error
             pass
-    return _index(event.file, whole, end, 0, None), data
+    return _index(event.file, whole, end, None, trailer=0), data
 
 
 def _landmarks(data: npt.NDArray[np.uint8], position: int, limit: int) -> tuple[list[npt.NDArray[Any]], int, int]:
@@ -223,12 +224,30 @@ def index_parts(
             except FormatError as fault:
                 error = fault
                 arrays, position = [array[:-1] for array in arrays], int(arrays[0][-1])
-        yield attrs.evolve(_index(name, arrays, position, trailer, error), server=server)
+        arrays, position, error = _plain(name, arrays, position, error)
+        yield attrs.evolve(_index(name, arrays, position, error, trailer=trailer), server=server)
         if error is not None:
             return
 
 
-def _index(name: str, arrays: list[npt.NDArray[Any]], end: int, trailer: int, error: FormatError | None) -> EventIndex:
+def _plain(
+    name: str, arrays: list[npt.NDArray[Any]], end: int, error: FormatError | None
+) -> tuple[list[npt.NDArray[Any]], int, FormatError | None]:
+    """Return what comes before encrypted events, and that these are why it ends."""
+    found = np.flatnonzero(arrays[1] == EventType.MARIADB_START_ENCRYPTION_EVENT)
+    if not len(found):
+        return arrays, end, error
+    position, kind = int(arrays[0][found[0]]), EventType.MARIADB_START_ENCRYPTION_EVENT.name
+    return (
+        [array[: found[0]] for array in arrays],
+        position,
+        UnsupportedError(ENCRYPTED_FROM_HERE, file=name, position=position, event=kind),
+    )
+
+
+def _index(
+    name: str, arrays: list[npt.NDArray[Any]], end: int, error: FormatError | None, *, trailer: int
+) -> EventIndex:
     positions, types, sizes, server_ids, timestamps = arrays
     return EventIndex(name, positions, types, sizes, server_ids, timestamps, end, trailer, error)
 

@@ -131,3 +131,17 @@ def test_a_changed_byte(tmp_path_factory: pytest.TempPathFactory, place: int, by
     data[place] = byte
     path.write_bytes(data)
     assert_same(path)
+
+
+@pytest.mark.parametrize("checksum", [False, True])
+def test_encrypted_events_end_the_index(checksum: bool, tmp_path: Path) -> None:
+    """What follows a Start_encryption event is not taken for events, whatever its bytes look like."""
+    path = tmp_path / "binlog.000001"
+    encrypted = event_bytes(EventType.MARIADB_START_ENCRYPTION_EVENT, bytes(17), checksum=checksum)
+    follows = event_bytes(EventType.QUERY_EVENT, query_body(b"d", b"DELETE FROM t"), checksum=checksum)
+    path.write_bytes(MAGIC + description_event(algorithm=int(checksum)) + encrypted + follows)
+    assert_same(path)
+    for index in (index_events(path), *index_parts(path)):
+        assert index.types.tolist() == [EventType.FORMAT_DESCRIPTION_EVENT]
+        assert index.error is not None
+        assert "the events after it are encrypted" in str(index.error)
