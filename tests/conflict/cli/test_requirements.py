@@ -19,7 +19,7 @@ def test_without_options_all_functions_and_types_are_shown(tmp_path: Path) -> No
     code, output = invoke("requirements", "--json", file)
     assert code == 0
     assert "NDB$MAX_DEL_WIN_INS U? U? ok U? U? ok refused refused" in output
-    assert "D!: a delete lacks the column in its before image" in output
+    assert "D!: a delete is logged without the value that the function compares" in output
     assert "binlog_type 0 DEFAULT (by the server options as 2 UPDATED_ONLY)" in output
     document = json.loads(file.read_text())
     assert (document["policy"], len(document["answers"])) == ("manual", 9 * 8)
