@@ -4,7 +4,7 @@ Rows events to Arrow record batches, with the values that `row_reader` gives; on
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -13,8 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ndb_formats.binlog_reader import FIRST_POSITION
-from ndb_formats.columnar.block_reader import METADATA, OPERATIONS, BlockPart, BlockReader, read_blocks
-from ndb_formats.columnar.commits import Commits
+from ndb_formats.columnar.block_reader import METADATA, OPERATIONS, BlockPart, BlockReader, DecodedRows, read_blocks
 from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.kernels.layout import cells_of
 from ndb_formats.columnar.row_walk import RowWalk
@@ -23,64 +22,31 @@ from ndb_formats.columnar.tables import (
     ImageColumn,
     TableRegister,
 )
-from ndb_formats.constants import APPLY_STATUS, ColumnCode
-from ndb_formats.events.row_image import RowLayout
+from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.schema.tables import Schema, full_name
+from ndb_formats.schema.tables import Schema
 
 
-@attrs.frozen(eq=False)
-class RowBatch:
+@attrs.frozen(eq=False, kw_only=True)
+class RowBatch(DecodedRows):
     """
     Row changes of one table and one operation, whose images carry the same columns.
 
     A column that is in neither `before` nor `after` is absent from the images. One that is there is a field of the
     struct of that name, with nulls for NULL; a column that was not asked for is left out of the struct.
+    `records` has the structs of those images that there are.
 
     Attributes:
-        database: Database name.
-        table: Table name.
         operation: Write, update or delete.
         before: Names of the columns that the before images carry; None for a write.
         after: Names of the columns that the after images carry; None for a delete.
         diffs: Names of the columns whose after images are JSON diffs, not documents.
-        types: Type code of every column of the table.
-        layout: How rows of the table are read.
-        records: The columns of `METADATA`, then a struct ``before``, a struct ``after``, or both.
-        places: Number of each row in its block, which gives the order of the file. Shape (rows,), int64.
-        signs_known: Whether something tells which integers are unsigned.
-        events: Number of the event of each row among those of `commits`. Shape (rows,), int64.
-        commits: The transactions that the rows are part of.
     """
 
-    database: str
-    table: str
     operation: Operation
     before: tuple[str, ...] | None
     after: tuple[str, ...] | None
     diffs: tuple[str, ...]
-    types: Mapping[str, ColumnCode] = attrs.field(repr=False)
-    layout: RowLayout = attrs.field(repr=False)
-    records: pa.RecordBatch = attrs.field(repr=False)
-    places: npt.NDArray[np.int64] = attrs.field(repr=False)
-    signs_known: bool
-    events: npt.NDArray[np.int64] = attrs.field(repr=False)
-    commits: Commits = attrs.field(repr=False)
-
-    def __len__(self) -> int:
-        return int(self.records.num_rows)
-
-    @property
-    def full_name(self) -> str:
-        """``database.table``."""
-        return full_name(self.database, self.table)
-
-    def where(self, kept: npt.NDArray[np.bool_]) -> RowBatch:
-        """Return the rows that are kept. Shape (rows,)."""
-        if kept.all():
-            return self
-        records = self.records.filter(pa.array(kept))
-        return attrs.evolve(self, records=records, places=self.places[kept], events=self.events[kept])
 
     @property
     def gtids(self) -> pa.StringArray:
@@ -178,19 +144,19 @@ class BatchReader(BlockReader[RowBatch]):
                 fields.append(pa.field(name, arrays[-1].type, nullable=False))
         names = shape.layout.names
         return RowBatch(
-            shape.table_map.database,
-            shape.table_map.table,
-            shape.operation,
-            None if shape.before is None else tuple(names[ordinal] for ordinal in shape.before),
-            None if shape.after is None else tuple(names[ordinal] for ordinal in shape.after),
-            tuple(names[ordinal] for ordinal in shape.diffs),
-            dict(zip(names, (wire.code for wire in shape.layout.types), strict=True)),
-            shape.layout,
-            pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)),
-            part.rows,
-            shape.signs_known,
-            events,
-            self.walk.commits,
+            database=shape.table_map.database,
+            table=shape.table_map.table,
+            operation=shape.operation,
+            before=None if shape.before is None else tuple(names[ordinal] for ordinal in shape.before),
+            after=None if shape.after is None else tuple(names[ordinal] for ordinal in shape.after),
+            diffs=tuple(names[ordinal] for ordinal in shape.diffs),
+            types=dict(zip(names, (wire.code for wire in shape.layout.types), strict=True)),
+            layout=shape.layout,
+            records=pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)),
+            places=part.rows,
+            signs_known=shape.signs_known,
+            events=events,
+            commits=self.walk.commits,
         )
 
 

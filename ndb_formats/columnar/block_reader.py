@@ -9,10 +9,10 @@ yielded, and the scalar reader reads the event again to raise the error.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import attrs
 import numpy as np
@@ -21,15 +21,18 @@ import pyarrow as pa
 
 from ndb_formats.binlog_reader import locate, unpacked
 from ndb_formats.columnar.column_arrays import ColumnFaultError
+from ndb_formats.columnar.commits import Commits
 from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
 from ndb_formats.columnar.event_index import changed_file
 from ndb_formats.columnar.kernels.layout import by_kind
 from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.tables import BatchShape, ImageColumn, reader_of, table_id_of, wanted_columns
+from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import FormatError
-from ndb_formats.events.row_image import RowImage
+from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.row_reader import rows_of
+from ndb_formats.schema.tables import full_name
 from ndb_formats.selection import DecodingState, decode_event
 
 Rows_co = TypeVar("Rows_co", covariant=True)
@@ -63,6 +66,54 @@ class BlockPart:
 
     shapes: tuple[BatchShape, ...]
     rows: npt.NDArray[np.int64]
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class DecodedRows:
+    """
+    Row changes of one table in a block.
+
+    Attributes:
+        database: Database name.
+        table: Table name.
+        types: Type code of every column of the table.
+        layout: How rows of the table are read.
+        records: The columns of `METADATA`, then the structs ``before`` and ``after``.
+        places: Number of each row in its block, which gives the order of the file. Shape (rows,), int64.
+        signs_known: Whether something tells which integers are unsigned.
+        events: Number of the event of each row among those of `commits`. Shape (rows,), int64.
+        commits: The transactions that the rows are part of.
+    """
+
+    database: str
+    table: str
+    types: Mapping[str, ColumnCode] = attrs.field(repr=False)
+    layout: RowLayout = attrs.field(repr=False)
+    records: pa.RecordBatch = attrs.field(repr=False)
+    places: npt.NDArray[np.int64] = attrs.field(repr=False)
+    signs_known: bool
+    events: npt.NDArray[np.int64] = attrs.field(repr=False)
+    commits: Commits = attrs.field(repr=False)
+
+    def __len__(self) -> int:
+        return int(self.records.num_rows)
+
+    @property
+    def full_name(self) -> str:
+        """``database.table``."""
+        return full_name(self.database, self.table)
+
+    def where(self, kept: npt.NDArray[np.bool_]) -> Self:
+        """Return the rows that are kept. Shape (rows,)."""
+        return self if kept.all() else attrs.evolve(self, **self._kept(kept))
+
+    def _kept(self, kept: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        """Return what differs where some rows are left out."""
+        return {
+            "records": self.records.filter(pa.array(kept)),
+            "places": self.places[kept],
+            "events": self.events[kept],
+        }
 
 
 class BlockReader(ABC, Generic[Rows_co]):

@@ -7,24 +7,22 @@ and nothing is sorted afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ndb_formats.columnar.block_reader import METADATA, OPERATIONS, BlockPart, BlockReader, read_blocks
-from ndb_formats.columnar.commits import Commits
+from ndb_formats.columnar.block_reader import METADATA, OPERATIONS, BlockPart, BlockReader, DecodedRows, read_blocks
 from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.kernels.layout import cells_of_kinds
 from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.tables import BatchShape, Columns, ImageColumn, TableRegister
-from ndb_formats.constants import ColumnCode
-from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.schema.tables import Schema, full_name
+from ndb_formats.schema.tables import Schema
 
 _NOT_CARRIED = -1
 
@@ -57,58 +55,24 @@ class RowKind:
         return cls(shape.operation, before, after, tuple(names[ordinal] for ordinal in shape.diffs))
 
 
-@attrs.frozen(eq=False)
-class TableRows:
+@attrs.frozen(eq=False, kw_only=True)
+class TableRows(DecodedRows):
     """
     Row changes of one table in a block, in the order of the file.
 
+    `records` has both structs, each with the decoded columns that some row carries. A struct is null where a row has no
+    such image, and a field of it where it is NULL or not carried.
+
     Attributes:
-        database: Database name.
-        table: Table name.
         kinds: The kinds of the rows.
         kind_of: Number of the kind of each row. Shape (rows,), int64.
-        types: Type code of every column of the table.
-        layout: How rows of the table are read.
-        records: The columns of `METADATA`, then the structs ``before`` and ``after``, each with the decoded columns
-            that some row carries. A struct is null where a row has no such image, and a field of it where it is NULL or
-            not carried.
-        places: Number of each row in its block. Shape (rows,), int64.
-        signs_known: Whether something tells which integers are unsigned.
-        events: Number of the event of each row among those of `commits`. Shape (rows,), int64.
-        commits: The transactions that the rows are part of.
     """
 
-    database: str
-    table: str
     kinds: tuple[RowKind, ...]
     kind_of: npt.NDArray[np.int64]
-    types: Mapping[str, ColumnCode] = attrs.field(repr=False)
-    layout: RowLayout = attrs.field(repr=False)
-    records: pa.RecordBatch = attrs.field(repr=False)
-    places: npt.NDArray[np.int64] = attrs.field(repr=False)
-    signs_known: bool
-    events: npt.NDArray[np.int64] = attrs.field(repr=False)
-    commits: Commits = attrs.field(repr=False)
 
-    def __len__(self) -> int:
-        return int(self.records.num_rows)
-
-    @property
-    def full_name(self) -> str:
-        """``database.table``."""
-        return full_name(self.database, self.table)
-
-    def where(self, kept: npt.NDArray[np.bool_]) -> TableRows:
-        """Return the rows that are kept. Shape (rows,)."""
-        if kept.all():
-            return self
-        return attrs.evolve(
-            self,
-            records=self.records.filter(pa.array(kept)),
-            kind_of=self.kind_of[kept],
-            places=self.places[kept],
-            events=self.events[kept],
-        )
+    def _kept(self, kept: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        return {**super()._kept(kept), "kind_of": self.kind_of[kept]}
 
 
 def read_table_rows(
@@ -184,17 +148,17 @@ class TableReader(BlockReader[TableRows]):
             arrays.append(_struct(columns, values, np.array(has), kind_of))
         fields = [*METADATA, *(pa.field(name, arrays[at].type) for name, at in (("before", -2), ("after", -1)))]
         return TableRows(
-            shape.table_map.database,
-            shape.table_map.table,
-            kinds,
-            kind_of,
-            dict(zip(shape.layout.names, (wire.code for wire in shape.layout.types), strict=True)),
-            shape.layout,
-            pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)),
-            part.rows,
-            all(each.signs_known for each in part.shapes),
-            events,
-            self.walk.commits,
+            database=shape.table_map.database,
+            table=shape.table_map.table,
+            kinds=kinds,
+            kind_of=kind_of,
+            types=dict(zip(shape.layout.names, (wire.code for wire in shape.layout.types), strict=True)),
+            layout=shape.layout,
+            records=pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)),
+            places=part.rows,
+            signs_known=all(each.signs_known for each in part.shapes),
+            events=events,
+            commits=self.walk.commits,
         )
 
     def _kind_of(self, part: BlockPart) -> npt.NDArray[np.int64]:
