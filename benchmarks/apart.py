@@ -40,6 +40,7 @@ ROOT = Path(__file__).parents[1]
 SPARK_CLASS = str(Path(pyspark.__file__).parent / "bin/spark-class")
 PATIENCE = 3600.0  # seconds
 MEGABYTE = 10**6
+_LOOK_EVERY, REMOVED_AFTER = 0.5, 10.0  # seconds; Spark removes the folders of executors when these have ended
 CONFIGURATION = """
 spark.master {master}
 spark.executor.cores {cores}
@@ -67,7 +68,8 @@ class Place:
 
     def files(self) -> list[Path]:
         """Return the files of the program that are there: not those of Spark, and no compiled kernels."""
-        return [each for each in self.folder.rglob("*") if "ndb-scratch-" in str(each) and each.is_file()]
+        walked = os.walk(self.folder)  # which passes over what is gone meanwhile
+        return [Path(folder, name) for folder, _, names in walked if "/ndb-scratch-" in folder for name in names]
 
 
 @attrs.define
@@ -87,13 +89,14 @@ class Watched:
         """Look at the processes below that of each place, and at its folder."""
         for place, process in places.items():
             for each in tree(process):
-                kind, memory = _kind_and_memory(each)
+                kind, memory = kind_and_memory(each)
                 self.peaks[place.name, kind] = max(self.peaks[place.name, kind], memory)
             size = sum(_size(each) for each in place.files())
             self.disk[place.name] = max(self.disk[place.name], size)
 
 
-def _kind_and_memory(process: int) -> tuple[str, int]:
+def kind_and_memory(process: int) -> tuple[str, int]:
+    """Return whether a process runs Java or Python, and the greatest memory that it had, in bytes."""
     try:
         command = Path(f"/proc/{process}/cmdline").read_bytes()
         status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
@@ -111,7 +114,8 @@ def _size(file: Path) -> int:
 
 
 @contextmanager
-def _started(command: Sequence[str], log: Path, own: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+def started(command: Sequence[str], log: Path, own: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program, and end it and all that it started."""
     with log.open("wb") as stream:
         process = subprocess.Popen(command, stdout=stream, stderr=stream, env=own, start_new_session=True)  # noqa: S603  # our own
     try:
@@ -151,6 +155,7 @@ class Cluster:
         driver: Where the commands run.
         shared: The environment that all processes have.
         folder: Where all folders are.
+        commands: The processes of its commands until now.
     """
 
     master: str
@@ -158,18 +163,25 @@ class Cluster:
     driver: Place
     shared: Mapping[str, str]
     folder: Path
+    commands: list[int] = attrs.field(factory=list)
+
+    def drivers(self) -> list[int]:
+        """Return the process of the command that runs now."""
+        return [each for each in self.commands[-1:] if len(tree(each)) > 1]
 
     def run(self, *arguments: str) -> tuple[Watched, dict[str, float]]:
         """Run a command; return what was seen, and its seconds and those of processor time by place."""
         watched, begun = Watched(), time.monotonic()
         before = {place: processor_seconds(process) for place, process in self.workers.items()}
+        print(f"{' '.join(arguments)}", flush=True)
         log, used = self.folder / "command.log", dict[str, float]()
         command = [sys.executable, "-m", "conflict", *arguments]
-        with _started(command, log, self.driver.environment(self.shared)) as process:
+        with started(command, log, self.driver.environment(self.shared)) as process:
+            self.commands.append(process.pid)
             while process.poll() is None:
                 used["driver"] = processor_seconds(process.pid)
                 watched.look({**self.workers, self.driver: process.pid})
-                time.sleep(0.3)
+                time.sleep(_LOOK_EVERY)
         if process.returncode not in (0, 1, 3, 4):
             raise RuntimeError(log.read_text("utf-8", "replace"))
         used |= {place.name: processor_seconds(own) - before[place] for place, own in self.workers.items()}
@@ -196,7 +208,7 @@ def cluster(folder: Path, workers: int, cores: int, hidden: Sequence[Path]) -> I
     deploy, address = "org.apache.spark.deploy", ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
     with ExitStack() as held:
         log = folder / "master.log"
-        held.enter_context(_started([SPARK_CLASS, f"{deploy}.master.Master", *address], log, shared))
+        held.enter_context(started([SPARK_CLASS, f"{deploy}.master.Master", *address], log, shared))
         master = _printed(log, r"Starting Spark master at (spark://\S+)")
         (folder / "conf/spark-defaults.conf").write_text(CONFIGURATION.format(master=master, cores=cores))
         running = dict[Place, int]()
@@ -205,7 +217,7 @@ def cluster(folder: Path, workers: int, cores: int, hidden: Sequence[Path]) -> I
             command = [SPARK_CLASS, f"{deploy}.worker.Worker", *address, *size, master]
             own = _alone(command, [*hidden, *(each.folder for each in (*places, driver) if each != place)])
             log = folder / f"{place.name}.log"
-            running[place] = held.enter_context(_started(own, log, place.environment(shared))).pid
+            running[place] = held.enter_context(started(own, log, place.environment(shared))).pid
             _printed(log, "(Successfully registered) with master")
         yield Cluster(master, running, driver, shared, folder)
 
@@ -228,8 +240,8 @@ def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     logs = folder / "logs"
     logs.mkdir()
     changes, _ = make_pair(logs, options.changes)
-    with _environment() as setenv, s3_server(setenv) as s3:
-        _upload(s3, logs)
+    with with_environment() as setenv, s3_server(setenv) as s3:
+        put_logs(s3, logs)
         place, found = f"s3://{BUCKET}", dict[str, Any]()
         of_history = ["--history", f"{place}/history", "--engine", "spark"]
         with cluster(folder, options.workers, options.cores, [logs]) as running:
@@ -240,6 +252,7 @@ def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
                 s3.moved.clear()
                 s3.requests.clear()
                 watched, used = running.run(*arguments)
+                time.sleep(REMOVED_AFTER)
                 left = {each.name: sum(map(_size, each.files())) for each in (*running.workers, running.driver)}
                 found[name] = {
                     "processor_seconds": used,
@@ -251,13 +264,17 @@ def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
                     "peak_disk": watched.disk,
                     "left_on_disk": left,
                 }
-        there = conflict.read_result(f"{place}/result")
         here = conflict.resolve(logs / "run.toml", out=folder / "here", engine="local")
-        same = there.counters == here.counters and all(
-            _sorted(there.rows(*each)) == _sorted(here.rows(*each))
-            for each in [(cluster, table) for cluster in here.clusters for table in here.tables]
-        )
+        same = same_rows(conflict.read_result(f"{place}/result"), here)
     return {"changes": changes, "binlog_bytes": _size_of_logs(logs), "same_rows": same, **found}
+
+
+def same_rows(found: Any, expected: Any) -> bool:
+    """Whether two results hold the same counters and final rows."""
+    return found.counters == expected.counters and all(
+        _sorted(found.rows(*each)) == _sorted(expected.rows(*each))
+        for each in [(name, table) for name in expected.clusters for table in expected.tables]
+    )
 
 
 def _sorted(table: Any) -> Any:
@@ -268,13 +285,15 @@ def _size_of_logs(logs: Path) -> int:
     return sum(each.stat().st_size for each in logs.glob("*.0*"))
 
 
-def _upload(s3: S3, logs: Path) -> None:
+def put_logs(s3: S3, logs: Path) -> None:
+    """Put a run file and what it names on the server."""
     for each in sorted(logs.iterdir()):
         s3.client().upload_file(str(each), BUCKET, f"logs/{each.name}")
 
 
 @contextmanager
-def _environment() -> Iterator[Callable[[str, str], None]]:
+def with_environment() -> Iterator[Callable[[str, str], None]]:
+    """Give what sets a variable of the environment until the end of the block."""
     before = dict(os.environ)
     try:
         yield os.environ.__setitem__

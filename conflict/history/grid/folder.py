@@ -278,9 +278,15 @@ class Folder:
         """
         if not self.exists(path):
             return 0
+        with self._footer(path) as source:
+            return int(pq.read_metadata(source).num_rows)
+
+    @contextmanager
+    def _footer(self, path: str) -> Iterator[pa.NativeFile]:
+        """Give a Parquet file, whose end alone is read."""
         filesystem, full = self._resolve(path)
         with self._readable(path), filesystem.open_input_file(full) as source:
-            return int(pq.read_metadata(source).num_rows)
+            yield source
 
     @contextmanager
     def _readable(self, path: str) -> Iterator[None]:
@@ -299,8 +305,7 @@ class Folder:
         """Whether the schema of a Parquet file lets a column be NULL; False if the file does not exist."""
         if not self.exists(path):
             return False
-        filesystem, full = self._resolve(path)
-        with self._readable(path), filesystem.open_input_file(full) as source:
+        with self._footer(path) as source:
             return bool(pq.read_schema(source).field(column).nullable)
 
     def read_tables(self, paths: Iterable[str], schema: pa.Schema) -> pa.Table:

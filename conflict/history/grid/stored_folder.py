@@ -41,6 +41,7 @@ from ndb_formats.stored import fetch, is_address, naming, put, storage
 _VERSIONS = "versions"
 _THREADS = 8  # an upload waits for its storage
 _WHOLE = 8 << 20  # bytes of a file that is fetched whole, though few of them are needed
+_FOOTER = 1 << 16  # bytes at the end of a Parquet file, which mostly say what is in it
 _TRIES, _PAUSE = 5, 0.5  # seconds; each try waits one pause more
 _published: dict[str, StoredFolder] = {}  # by this process
 _live: dict[str, _Contents] = {}  # of this process, if it is a driver, by what they write
@@ -218,13 +219,33 @@ class StoredFolder(Folder):
             return read_block(data, place.buckets.start)
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """Read some bytes of a file; of a large one that is not here, these alone."""
+        """Read some bytes of a file; of a large one that is not here, or that tasks elsewhere read, these alone."""
         file = self.files.get(self._key(path))
-        if file is None or file.bytes <= _WHOLE or self.contents.copy_of(file).exists():
+        if (
+            file is None
+            or file.bytes <= (4 * length if self.is_apart else _WHOLE)
+            or self.contents.copy_of(file).exists()
+        ):
             return super().read_range(path, start, length)
         with naming(file.object):
             found: bytes = storage(self.uri).cat_file(file.object, start=start, end=start + length)
         return found
+
+    @contextmanager
+    def _footer(self, path: str) -> Iterator[pa.NativeFile]:
+        if not self.is_apart or self._is_here(path):
+            with super()._footer(path) as source:
+                yield source
+            return
+        size, length = self.files[self._key(path)].bytes, _FOOTER
+        while True:
+            data = self.read_range(path, max(size - length, 0), min(length, size))
+            needed = int.from_bytes(data[-8:-4], "little") + 8  # Parquet says so before its last four bytes
+            if needed <= length:
+                break
+            length = needed
+        with self._readable(path):
+            yield pa.BufferReader(data)
 
     def here(self, path: str) -> str | list[str]:
         """Return where all files at and below a path are on this machine."""
@@ -330,8 +351,9 @@ class StoredFolder(Folder):
                 _live.pop(contents.own, None)
             if contents.is_apart:
                 _remove_others(contents.own, contents.files)
-            if contents.is_changed:  # so they cannot publish any more, should they live
-                for each in dead:
+            for each in dead:
+                # Who has published, or has not until now, cannot publish any more, should it live.
+                if contents.is_changed or any(file.object.startswith(each.place) for file in contents.began.values()):
                     _remove_others(each.place, contents.began | contents.files)
                     each.remove()
         self._remove_outdated()

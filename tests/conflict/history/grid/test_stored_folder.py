@@ -1,6 +1,7 @@
 """Folders on object storage: fsspec's memory stands for it, whose files are created only if they are not there."""
 
 import json
+import os
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -268,6 +269,20 @@ def test_a_version_that_is_damaged(uri: str):
     MEMORY.pipe_file(f"{uri}/versions/000001.json", b"{}")
     with pytest.raises(HistoryError, match=r"versions/000001\.json is damaged"):
         stored_folder(uri)
+
+
+def test_who_asks_for_rows_fetches_the_end_alone(uri: str, monkeypatch: pytest.MonkeyPatch):
+    """Of a file that tasks elsewhere read; also where the end is longer than what is asked for first."""
+    table = pa.table({"a": pa.array([os.urandom(9) for _ in range(10_000)]), "b": pa.nulls(10_000, pa.int64())})
+    with only_writer(folder := stored_folder(uri)):
+        folder.write_table("a.parquet", table, 1000)
+    module._published.clear()
+    monkeypatch.setattr(module, "_FOOTER", 100)
+    found = stored_folder(uri)
+    found.spread()
+    assert found.rows("a.parquet") == 10_000
+    assert [found.may_be_null("a.parquet", name) for name in "ab"] == [True, True]
+    assert not Path(found.contents.scratch, "fetched").exists()
 
 
 def test_a_result_is_replaced(uri: str):
