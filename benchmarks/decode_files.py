@@ -108,7 +108,7 @@ def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--size", type=int, default=64, help="megabytes of the file")
-    parser.add_argument("--runs", type=int, default=3, help="runs of each program")
+    parser.add_argument("--runs", type=int, default=5, help="runs of each program")
     parser.add_argument("--mysqlbinlog", default=shutil.which("mysqlbinlog"), help="the server's tool")
     parser.add_argument("--peer-python", help="interpreter of an environment with mysql-replication")
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON to write; a Markdown file is put beside it")
@@ -128,7 +128,7 @@ def main() -> None:
         found |= spark_timings(file, folder, arguments.runs)
         if arguments.mysqlbinlog:
             command = [arguments.mysqlbinlog, "--no-defaults", "-vv", "--base64-output=decode-rows", str(file)]
-            found[TOOL] = measure_command(command, runs=arguments.runs)
+            found[TOOL] = measure_command(command, runs=arguments.runs, output=folder / "out.tool")
         if arguments.peer_python:
             found[PEER] = peer(file, arguments.runs, arguments.peer_python)
     rates = {title: rows / timing.seconds for title, timing in found.items()}
