@@ -6,8 +6,9 @@ How fast the command `decode` is, and the data source: whole outputs, beside mys
 All read a seeded file of one table with integers, decimals, temporals, text and JSON; python-mysql-replication only
 iterates over it. What is compared is processor time per row change, and beside it the time on the wall: ours in this
 process, after one run that compiles, mysqlbinlog as a whole process that writes a file. For the data source it is the
-time on the wall, on two cores, in a session with the JVM's own settings, as users start it; beside it, Spark itself copies the same Parquet,
-which is what its own reader and writer need. Peers that are not given are left out, with a message.
+time on the wall, on two cores, in a session with the JVM's own settings, as users start it; beside it, Spark itself
+copies the same Parquet, which is what its own reader and writer need. Peers that are not given are left out, with a
+message.
 """
 
 from __future__ import annotations
