@@ -96,7 +96,7 @@ def _shortest(fraction, exponent):
 
 
 @part
-def _digits(bits):
+def digits_of(bits):
     """Return the digits of a finite number without zeros at their end, and the place of the last one."""
     biased, fraction = np.int64(bits >> np.uint64(FRACTION_BITS)) & SPECIAL, bits & FRACTION
     if biased:
@@ -119,17 +119,29 @@ def _digits(bits):
 
 @part
 def put_double(out, to, bits):
-    """Write a number of eight bytes, given its bits; return where it ends."""
+    """Write a finite number of eight bytes, given its bits; return where it ends."""
     if bits >> SIXTY_THREE:
         out[to] = MINUS
         to += 1
-    number, place = _digits(bits & LOW_63)
+    number, place = digits_of(bits & LOW_63)
+    power = place + count_digits(number) - 1
+    if -4 <= power < 16:
+        return put_plain(out, to, number, place)
+    return _put_with_exponent(out, to, number, power)
+
+
+@part
+def count_digits(number):
+    """Return how many digits a number has, of at most 17."""
     count = 1
     while count < 17 and number >= POWERS[count]:
         count += 1
-    power = place + count - 1
-    if not -4 <= power < 16:
-        return _put_with_exponent(out, to, number, power)
+    return count
+
+
+@part
+def put_plain(out, to, number, place):
+    """Write a number whose last digit has a place, with a digit after the point at least; return where it ends."""
     if place < -18:
         out[to], out[to + 1] = ZERO, POINT
         for at in range(to + 1 - place, to + 1, -1):
@@ -147,12 +159,18 @@ def put_double(out, to, bits):
 
 
 @part
-def _put_with_exponent(out, to, number, power):
-    """Write a number, the point after its first digit, and the power of ten; return where it ends."""
+def put_scientific(out, to, number):
+    """Write a number with a point after its first digit, if it has more; return where it ends."""
     end = put_digits(out, to + 1, number)
     out[to] = out[to + 1]
     out[to + 1] = POINT
-    to = end if end > to + 2 else to + 1
+    return end if end > to + 2 else to + 1
+
+
+@part
+def _put_with_exponent(out, to, number, power):
+    """Write a number, the point after its first digit, and the power of ten; return where it ends."""
+    to = put_scientific(out, to, number)
     out[to], out[to + 1] = EXPONENT, MINUS if power < 0 else PLUS
     if abs(power) < 10:
         out[to + 2] = ZERO
@@ -182,7 +200,7 @@ def doubles_text(numbers, missing, offsets, out):
 @part
 def put_any_double(out, to, bits):
     """Write a number of eight bytes, infinity or NaN, given its bits; return where it ends."""
-    if np.int64(bits >> np.uint64(FRACTION_BITS)) & SPECIAL != SPECIAL:
+    if not is_special(bits):
         return put_double(out, to, bits)
     infinite = bits & FRACTION == np.uint64(0)
     if infinite and bits >> SIXTY_THREE:
@@ -191,3 +209,9 @@ def put_any_double(out, to, bits):
     for place in range(3):
         out[to + place] = INFINITY[place] if infinite else NAN[place]
     return to + 3
+
+
+@inlined
+def is_special(bits):
+    """Whether the bits are those of infinity or NaN."""
+    return np.int64(bits >> np.uint64(FRACTION_BITS)) & SPECIAL == SPECIAL
