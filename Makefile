@@ -106,7 +106,7 @@ bench: $(PEERS)          ## Measure decoding, ingest and resolving beside their 
 	$(BIN)/python -m benchmarks.end_to_end --out build/bench/end_to_end.json
 	$(BIN)/python -m benchmarks.busy --out build/bench/busy.json
 	$(BIN)/python -m benchmarks.resolve --peer-python $(PEERS)/bin/python --out build/bench/resolve.json
-	$(BIN)/python -m benchmarks.scaling --repeat 3 --out build/bench/scaling.json
+	$(BIN)/python -m benchmarks.scaling --out build/bench/scaling.json
 	$(BIN)/python -m benchmarks.compare --out build/bench/compare.json
 	$(BIN)/python -m benchmarks.first_minute --out build/bench/first_minute.json
 	$(BIN)/python -m benchmarks.uses --out build/bench/uses.json
