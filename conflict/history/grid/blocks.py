@@ -102,14 +102,16 @@ def write_blocks(stream: pa.NativeFile, parts: Sequence[pa.Table]) -> Iterator[i
         own = parts[buckets.start : buckets.stop]
         rows = pa.concat_tables(own).unify_dictionaries().combine_chunks()
         rows = rows.replace_schema_metadata({_ROWS: json.dumps([len(each) for each in own])})
-        with pa.ipc.new_stream(stream, rows.schema) as writer:
+        # Blocks of one bucket are compressed: less to move. Of many they stay mapped, as memory would not hold them.
+        options = pa.ipc.IpcWriteOptions(compression="lz4" if len(own) == 1 else None, use_threads=False)
+        with pa.ipc.new_stream(stream, rows.schema, options=options) as writer:
             writer.write_table(rows)
         yield stream.tell()
 
 
 def read_block(data: pa.Buffer, first: int) -> Block:
     """
-    Return a block; its columns are where its bytes are.
+    Return a block; unless it is compressed, its columns are where its bytes are.
 
     Args:
         data: Its bytes.
@@ -118,7 +120,7 @@ def read_block(data: pa.Buffer, first: int) -> Block:
     Raises:
         ArrowException: It is none.
     """
-    rows = pa.ipc.open_stream(data).read_all()
+    rows = pa.ipc.open_stream(data, options=pa.ipc.IpcReadOptions(use_threads=False)).read_all()
     counts = json.loads(rows.schema.metadata[_ROWS])
     return Block(rows.replace_schema_metadata(None), first, np.cumsum([0, *counts]))
 
