@@ -180,11 +180,12 @@ class Cluster:
             self.commands.append(process.pid)
             while process.poll() is None:
                 used["driver"] = processor_seconds(process.pid)
+                for place, own in self.workers.items():  # what has ended is not counted later
+                    used[place.name] = max(used.get(place.name, 0.0), processor_seconds(own) - before[place])
                 watched.look({**self.workers, self.driver: process.pid})
                 time.sleep(_LOOK_EVERY)
         if process.returncode not in (0, 1, 3, 4):
             raise RuntimeError(log.read_text("utf-8", "replace"))
-        used |= {place.name: processor_seconds(own) - before[place] for place, own in self.workers.items()}
         return watched, {"seconds": time.monotonic() - begun, **used}
 
 
