@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[1]
 # A folder, or a module beside them, imports from itself and from what stands before it.
 LAYERS = {
     "ndb_formats": (
-        *("errors", "findings", "constants", "cursor", "compiled_cache", "stored"),
+        *("errors", "findings", "constants", "cursor", "compiled_cache", "scratch", "stored"),
         *("types", "schema", "events", "rules", "statement_logging"),
         *(
             "binlog_reader",
