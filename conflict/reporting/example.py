@@ -5,8 +5,6 @@ The example of a report: the story of a row that lost an update, or else of one 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,7 +37,7 @@ def example_of(result: Result, conflicts: pa.Table, source: str) -> Example | No
         source: The result, as it was given, for a command.
     """
     what, rows = _rows(result, conflicts)
-    if not rows or not _can_be_told(result.run.get("inputs") or {}):
+    if not rows or not reads_binlogs(result):
         return None
     try:
         stories = Explainer.of_result(result).rows(rows[:_TRIED])
@@ -64,7 +62,8 @@ def _rows(result: Result, conflicts: pa.Table) -> tuple[str, list[WantedRow]]:
     return "", []
 
 
-def _can_be_told(inputs: Mapping[str, Any]) -> bool:
-    """Whether the binlogs are small, and all functions those of servers."""
+def reads_binlogs(result: Result) -> bool:
+    """Whether a report reads the binlogs of a result: if they are small, and all functions those of servers."""
+    inputs = result.run.get("inputs") or {}
     own = inputs.get("resolvers") or "conflict_function" in tomllib.loads(inputs.get("text") or "")
     return not own and sum(file["bytes"] for file in inputs.get("files", ())) <= _MOST_BYTES
