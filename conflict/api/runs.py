@@ -423,7 +423,7 @@ def run_of(
         ConfigurationError: Nothing is given, or something beside a run file.
     """
     from conflict.config.additions import Additions
-    from conflict.config.run_file import RunFile, load_run_file
+    from conflict.config.run_file import RunFile, is_run_file, load_run_file
 
     given = [each for source in sources for each in ([source] if isinstance(source, RunFile) else places_of(source))]
     if not given:
@@ -431,7 +431,8 @@ def run_of(
         raise ConfigurationError(message)
     runs = [source for source in given if isinstance(source, RunFile)]
     paths = [source for source in given if not isinstance(source, RunFile)]
-    if not runs and len(paths) == 1 and paths[0].suffix == ".toml":
+    bare = additions != Additions() and [each for each in paths if each.suffix != ".toml"]
+    if len(paths) == 1 and is_run_file(paths[0]) and not (runs or bare):
         runs = [load_run_file(paths.pop().absolute())]  # tasks of Spark run elsewhere
     if not runs:
         draft = draft_of(paths, additions, Path("run.toml"), progress)

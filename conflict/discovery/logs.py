@@ -19,7 +19,7 @@ import attrs
 import zstandard
 
 from conflict.config.option_values import full_name_of, is_full_name
-from conflict.config.run_file import RunFile, load_run_file
+from conflict.config.run_file import RunFile, is_run_file, load_run_file
 from conflict.config.schema_file import load_schema
 from conflict.config.text_file import place_of, plain_path, what_commands_wrote
 from conflict.errors import ConfigurationError, HistoryError
@@ -352,7 +352,7 @@ def log_source(
         ConfigurationError: Something is missing, holds no binlog or cannot be used.
         FormatError: A binlog is damaged at its start, or encrypted.
     """
-    if len(given) != 1 or given[0].suffix != ".toml":
+    if len(given) != 1 or not is_run_file(given[0]):
         return _LogSource(tuple(files_of(given, unpacks=unpacks)), schema, at_end)
     run = load_run_file(given[0].absolute())
     files = run.configuration.files
