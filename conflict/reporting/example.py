@@ -5,10 +5,12 @@ The example of a report: the story of a row that lost an update, or else of one 
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from conflict.config.case import SCENARIO
 from conflict.errors import ConflictError
 from conflict.explaining.explainer import Explainer
 from conflict.explaining.picture import story_svg
@@ -65,5 +67,7 @@ def _rows(result: Result, conflicts: pa.Table) -> tuple[str, list[WantedRow]]:
 def reads_binlogs(result: Result) -> bool:
     """Whether a report reads the binlogs of a result: if they are small, and all functions those of servers."""
     inputs = result.run.get("inputs") or {}
-    own = inputs.get("resolvers") or "conflict_function" in tomllib.loads(inputs.get("text") or "")
+    text = inputs.get("text") or ""
+    is_case = Path(inputs.get("run_file", "")).name == SCENARIO
+    own = inputs.get("resolvers") or (not is_case and "conflict_function" in tomllib.loads(text))
     return not own and sum(file["bytes"] for file in inputs.get("files", ())) <= _MOST_BYTES

@@ -56,6 +56,7 @@ def test_commands_take_it(tmp_path: Path) -> None:
     for words in (["check", CASE], ["workers", CASE], ["window", CASE], ["audit", CASE], ["sizes", CASE]):
         code, said = invoke(*words)
         assert code in (ExitCode.DONE, ExitCode.WARNED), said
+    assert invoke("report", result.folder.uri, "--out", tmp_path / "report.html")[0] == ExitCode.DONE
     code, said = invoke("lost", CASE)
     assert code == ExitCode.REFUSED
     assert f"{CASE} is a folder of binlogs, not a result; resolve it with ndb-conflict resolve" in said
