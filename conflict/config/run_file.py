@@ -193,7 +193,11 @@ class RunFile:
 
 def is_run_file(path: Path) -> bool:
     """Whether a path is a run file, or the folder of a case, whose `scenario.json` is one."""
-    return path.suffix == ".toml" or (not isinstance(path, Stored) and os.path.isfile(path / SCENARIO))  # noqa: PTH113  # never raises
+    return path.suffix == ".toml" or _is_case(path)
+
+
+def _is_case(path: Path) -> bool:
+    return not isinstance(path, Stored) and os.path.isfile(path / SCENARIO)  # noqa: PTH113  # it never raises
 
 
 def load_run_file(path: Path | str, *, binlogs: bool = True) -> RunFile:
@@ -208,7 +212,7 @@ def load_run_file(path: Path | str, *, binlogs: bool = True) -> RunFile:
         ConfigurationError: Something in it, or a file that it names, is missing or wrong.
     """
     path = place_of(path, "the run file")
-    if is_run_file(path) and path.is_dir():
+    if _is_case(path):
         path /= SCENARIO
     elif path.is_dir():
         give = next((str(file) for file in sorted(path.glob("*.toml"))), "the run file (.toml)")
