@@ -5,7 +5,7 @@ The window of conflicts over time: what `conflict.window` returns.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -16,7 +16,6 @@ from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.configuration import Configuration
 from conflict.config.option_values import Grid
 from conflict.errors import ConflictError
-from conflict.explaining.beginning import Beginning
 from conflict.operating.window.channels import Channel, channel_of
 from conflict.operating.window.clocks import ClockDifference
 from conflict.operating.window.grouped import by_time, in_ms, known, moment, percentiles
@@ -29,6 +28,9 @@ from conflict.runs.run_inputs import configuration_of
 from conflict.telling.html import telling_html
 from conflict.telling.terminal import telling_text
 from ndb_formats.errors import FormatError
+
+if TYPE_CHECKING:
+    from conflict.explaining.beginning import Beginning
 
 _MICROSECONDS_OF_MS = 1000
 
