@@ -1,5 +1,6 @@
 """Records in their formats: the same values, exact integers, NULL that is not absent; and the command that writes."""
 
+import copy
 import csv
 import io
 import json
@@ -8,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -200,6 +202,24 @@ def test_a_format_goes_before_the_suffix() -> None:
     assert format_of(RecordFormat.CSV, Path("x.txt")) is RecordFormat.CSV
     with pytest.raises(ConfigurationError, match="suffix"):
         format_of(None, Path("csv"))
+
+
+def test_after_a_missing_binlog(demo: Path) -> None:
+    """Those that follow it are read, unless columns changed in the logs: it may have the statement that did it."""
+    result = conflict.read_result(str(demo))
+    whole, gone = conflict.records(result).read_all(), str(demo.parent / "demo" / "A.binlog.000000")
+    run = copy.deepcopy(result.run)
+    run["configuration"]["clusters"]["A"]["binlogs"].insert(0, gone)
+    run["inputs"]["files"].append({"path": gone, "bytes": 1, "digest": ""})
+    with pytest.warns(UserWarning, match="A.binlog.000000: missing, so .* are NULL in records of changes in them.$"):
+        assert conflict.records(attrs.evolve(result, run=run)).read_all().equals(whole)
+    run["configuration"]["tables"]["cft.t1"]["more"] = "int"
+    with pytest.warns(UserWarning, match="in those of .*A.binlog.000001, whose tables may have been others"):
+        found = conflict.records(attrs.evolve(result, run=run)).read_all()
+    logged, of_a = ["server_id", "before", "after"], pc.equal(found["source"], "A")
+    assert found.drop_columns(logged).equals(whole.drop_columns(logged))
+    assert found.filter(pc.invert(of_a)).equals(whole.filter(pc.invert(of_a)))
+    assert found.filter(of_a)["server_id"].null_count == len(found.filter(of_a)) > 0
 
 
 def test_without_a_binlog(demo: Path, tmp_path: Path) -> None:
