@@ -11,6 +11,7 @@ never does that: it appends, and it removes whole files, which stay readable as 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import sys
@@ -326,6 +327,7 @@ def _options(
 def main() -> None:
     """Run the command line."""
     _say_cut_files()
+    gc.set_threshold(10_000)  # modules, rows and decisions stay; to look through them at every 700 costs up to a tenth
     try:
         app(obj=_spare_pandas)  # here alone: who calls a command in a process of their own may use pandas
     except BrokenPipeError:  # of a message about usage
