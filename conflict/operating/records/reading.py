@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from conflict.config.configuration import Configuration
 from conflict.history.grid.schemas import PLACE
+from conflict.history.scheduling.schedule_columns import among
 from conflict.operating.records.facts import read_facts, with_keys
 from conflict.operating.records.layout import RECORD
 from conflict.operating.repairing.reading_lost import logs_of
@@ -147,7 +148,7 @@ def _images(block: Block[RowBatch], file: str, positions: npt.NDArray[np.uint64]
     """Return the images of the changes of a block whose events have these positions."""
     parts = [_LOGGED.empty_table()]
     for batch in block.batches:
-        kept = batch.where(np.isin(batch.records.column("position").to_numpy(), positions))
+        kept = batch.where(among(batch.records.column("position").to_numpy(), positions))
         if len(kept):
             places = records_of([kept], file, pa.schema([RECORDS.field(name) for name in (*PLACE, "server_id")]))
             images = [image_objects(kept, name) for name in ("before", "after")]
