@@ -7,7 +7,6 @@ and goes with the process.
 
 from __future__ import annotations
 
-import atexit
 import errno
 import hashlib
 import io
@@ -16,13 +15,14 @@ import posixpath
 import re
 import shutil
 import stat
-import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path, PosixPath
 from typing import IO, Any, ClassVar
+
+from ndb_formats.scratch import scratch_folder
 
 # A scheme and a slash: `s3://bucket/run`, what `Path` makes of it, and short forms as `dbfs:/run`.
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
@@ -212,6 +212,41 @@ def opened_at(address: str, size: int) -> Iterator[IO[bytes]]:
         yield opened
 
 
+def fetch_pieces(pieces: Sequence[tuple[str, int, int]], target: IO[bytes]) -> None:
+    """
+    Fetch pieces of files, some at a time, and write them to an open file one after the other.
+
+    Args:
+        pieces: Address of a file, and where a piece of it starts and ends; all on one storage.
+        target: Where they go.
+
+    Raises:
+        OSError: The storage does not answer, or a file ends before.
+    """
+    for some in _some(pieces):
+        addresses, starts, stops = map(list, zip(*some, strict=True))
+        for found, (address, start, stop) in zip(
+            storage(addresses[0]).cat_ranges(addresses, starts, stops), some, strict=True
+        ):
+            with naming(address):
+                if isinstance(found, BaseException):
+                    raise found
+                if len(found) != stop - start:
+                    message = f"it has no bytes {start} to {stop}"
+                    raise ValueError(message)
+            target.write(found)
+
+
+def _some(pieces: Sequence[tuple[str, int, int]]) -> Iterator[Sequence[tuple[str, int, int]]]:
+    """Yield pieces, so many at a time that memory holds them."""
+    first, size = 0, 0
+    for place, (_, start, stop) in enumerate(pieces):
+        size += stop - start
+        if size >= _BLOCK or place == len(pieces) - 1:
+            yield pieces[first : place + 1]
+            first, size = place + 1, 0
+
+
 def put(source: str, address: str) -> None:
     """Upload a file, whole."""
     with naming(address):
@@ -325,13 +360,6 @@ class _Copies:
 def _facts(info: dict[str, Any]) -> os.stat_result:
     kind = stat.S_IFDIR if info["type"] == "directory" else stat.S_IFREG
     return os.stat_result((kind | 0o444, 0, 0, 1, 0, 0, info["size"] or 0, 0, 0, 0))
-
-
-def scratch_folder() -> str:
-    """Return a new folder that only this user may enter, and that goes with the process."""
-    folder = tempfile.mkdtemp(prefix="ndb-conflict-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 def digest_of_ends(file: Path, stop: int) -> str:
