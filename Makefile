@@ -100,6 +100,7 @@ fuzz: setup              ## Inputs that nobody meant, for every reader: make fuz
 
 bench: $(PEERS)          ## Measure decoding, ingest and resolving beside their peers; results go to build/bench
 	$(BIN)/python -m benchmarks.decode --peer-python $(PEERS)/bin/python --out build/bench/decode.json
+	$(BIN)/python -m benchmarks.value_types --out build/bench/value_types.json
 	$(BIN)/python -m benchmarks.decode_files --peer-python $(PEERS)/bin/python --out build/bench/decode_files.json
 	$(BIN)/python -m benchmarks.sizes --out build/bench/sizes.json
 	$(BIN)/python -m benchmarks.ingest --out build/bench/ingest.json

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import posixpath
 import re
@@ -31,6 +32,7 @@ _DIGEST_BYTES = 1 << 12
 # Of the first event's flags, the byte that says whether the server still writes the file.
 _IN_USE_AT = 4 + 17
 _BLOCK = 1 << 26  # bytes that one request asks for
+_WHOLE = 8 << 20  # bytes of a file that is read whole, though few of them may be needed
 _SAME = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "gcs": "gs"}  # what Hadoop and others call them
 
 
@@ -187,6 +189,27 @@ def fetch(address: str, target: str) -> None:
     with naming(address):
         storage(address).get_file(address, str(part))
     part.replace(target)
+
+
+@contextmanager
+def opened_at(address: str, size: int) -> Iterator[IO[bytes]]:
+    """
+    Open a file here or on object storage, to read parts of it; nothing of it stays here.
+
+    Args:
+        address: A path or an address.
+        size: Its size in bytes; a small file is asked for once.
+    """
+    if not is_address(address):
+        with open(address, "rb") as file:
+            yield file
+        return
+    with naming(address):
+        opened = (
+            storage(address).open(address, "rb") if size > _WHOLE else io.BytesIO(storage(address).cat_file(address))
+        )
+    with opened:
+        yield opened
 
 
 def fetch_pieces(pieces: Sequence[tuple[str, int, int]], target: IO[bytes]) -> None:

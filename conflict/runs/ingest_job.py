@@ -56,7 +56,7 @@ from conflict.history.run import Run
 from conflict.history.scheduling.cluster_schedule import schedule_of
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.start import consistent_cut
-from conflict.history.tasks import Runner
+from conflict.history.tasks import Runner, cores_of
 from ndb_formats.columnar.file_outline import FileOutline, items_of_log, outline_of
 from ndb_formats.columnar.log_remarks import remarks_on
 from ndb_formats.errors import FormatError
@@ -74,12 +74,16 @@ class Ingested:
         read: How many segments it read.
         there: How many segments had been read before.
         remarks: What the binlogs hold besides rows.
+        engine: Who read them: ``local`` or ``spark``; empty where the caller chose the runner.
+        engine_reason: Why, if the user left it open.
     """
 
     manifest: Manifest
     read: int
     there: int
     remarks: tuple[LogRemark, ...] = ()
+    engine: str = ""
+    engine_reason: str = ""
 
 
 def ingest(
@@ -124,7 +128,7 @@ def ingest(
     job = _Job(runner, run, history, progress, there=there, with_holes=with_holes)
     if pending is not None:
         held = job.carry_out(pending, held)
-    plan = plan_ingest(run, held, buckets, segment_bytes)
+    plan = plan_ingest(run, held, buckets, segment_bytes, cores_of(runner))
     if held is None or any(plan.segments.values()):
         history.delete(STAGED)
         write_plan(history, plan)

@@ -15,6 +15,7 @@ from functools import partial
 from itertools import accumulate, takewhile
 from typing import Any, TypeVar
 
+import attrs
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import SparkContext, StatusTracker
@@ -37,6 +38,7 @@ _MOST_IN_ONE = 4
 # Bytes of tasks that a remote session gets at a time: all of them come to each of its processes, in one message.
 _WAVE_BYTES = 4 << 20
 _MANY_OBJECTS = 30_000
+_ASKED_FOR = 64  # cores, where their number is not known before the work
 # What to do, by words of Spark; else nothing is known to help.
 _ADVICE = (
     (("spark.driver.maxResultSize",), ". Raise spark.driver.maxResultSize"),
@@ -60,7 +62,32 @@ def spark_runner(spark: SparkSession, folders: Sequence[Folder] = (), seen: Sequ
         folders: Where tasks write: what they write there is there once, whatever number of attempts they have.
         seen: What executors must see as the driver does.
     """
-    return partial(_run_tasks, spark, folders, seen)
+    return SparkRunner(partial(_run_tasks, spark, folders, seen), _cores(spark))
+
+
+@attrs.frozen
+class SparkRunner:
+    """
+    A runner that spreads tasks over Spark.
+
+    Attributes:
+        run: Runs them.
+        cores: How many can run at the same time; where executors come as they are needed, how many are to be asked for.
+    """
+
+    run: Runner
+    cores: int
+
+    def __call__(self, function: Callable[[Task], Result], tasks: Sequence[Task], progress: Progress) -> list[Result]:
+        """Run `function` on all of `tasks`."""
+        return self.run(function, tasks, progress)
+
+
+def _cores(spark: SparkSession) -> int:
+    context = context_of(spark)
+    if context is None or context.getConf().get("spark.dynamicAllocation.enabled") == "true":
+        return _ASKED_FOR
+    return int(context.defaultParallelism)
 
 
 def runs_here(spark: SparkSession) -> bool:

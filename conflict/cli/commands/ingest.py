@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @command_of(conflict.api.runs.ingest)
 def ingest(call: Call[Ingested], out: Path, unpacked_mib: UnpackedOption = None) -> None:
     """
-    Read the binlogs of two clusters into a History: Parquet files by segment of the binlog and key bucket.
+    Read the binlogs of two clusters into a History: Parquet files by key bucket.
 
     Into an existing History, read only what is new in the binlogs; after an interruption, continue.
 
@@ -33,6 +33,9 @@ def ingest(call: Call[Ingested], out: Path, unpacked_mib: UnpackedOption = None)
     load_run_of(call)
     with progress_bars() as progress:
         ingested = call(progress=progress)
+    if ingested.engine_reason:
+        sentence = f"The {ingested.engine} engine read this: {ingested.engine_reason}."
+        messages.print(sentence, highlight=False, markup=False)
     _print_ingested(ingested, out)
     warned = warn_of(ingested.remarks)
     if ingested.manifest.errors:

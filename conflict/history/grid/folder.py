@@ -116,6 +116,13 @@ class Folder:
         """Return where a folder below this one is, for who reads all its files; or all these files."""
         return posixpath.join(self.uri, path)
 
+    def address(self, path: str) -> str:
+        """Return where a file or folder is, for who has this path or address alone; it stays what it was."""
+        return posixpath.join(self.uri, path)
+
+    def forget(self) -> None:
+        """Remove what this process keeps of a folder elsewhere; it is fetched again when it is needed."""
+
     def below(self, path: str) -> Folder:
         """Return a folder below this one."""
         return Folder(posixpath.join(self.uri, path))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import posixpath
 import secrets
+import shutil
 import threading
 import time
 from collections import defaultdict
@@ -92,7 +93,7 @@ class _Contents:
     def __attrs_post_init__(self) -> None:
         """Remember what was there."""
         self.began = dict(self.files)
-        self.own = self.own or f"{self.root}/{secrets.token_hex(8)}"
+        self.own = self.own or f"{self.root}/v{self.version + 1:06d}-{secrets.token_hex(8)}"
 
     @property
     def is_changed(self) -> bool:
@@ -134,6 +135,26 @@ class _Contents:
             copy.parent.mkdir(parents=True, exist_ok=True)
             (above / path).replace(copy)  # whoever reads it next need not fetch it
 
+    def gather(self) -> None:
+        """
+        Give each file its path below where this run uploads; tasks on other machines upload each to a place of its own.
+
+        Storage copies them itself. A task that is given up may upload again later, and changes none of them.
+        """
+
+        def moved(path: str) -> StoredFile:
+            old, new = self.files[path], StoredFile(f"{self.own}/{path}", self.files[path].bytes)
+            if old != new:
+                with naming(old.object):
+                    storage(self.root).cp_file(old.object, new.object)
+                if (copy := self.copy_of(old)).exists():
+                    self.copy_of(new).parent.mkdir(parents=True, exist_ok=True)
+                    copy.replace(self.copy_of(new))
+            return new
+
+        with ThreadPoolExecutor(_THREADS) as threads:
+            self.files.update(dict(zip(self.files, threads.map(moved, self.files), strict=True)))
+
     def copy_of(self, file: StoredFile) -> Path:
         """Return where a file is on this machine, if it was fetched."""
         return Path(self.scratch, "fetched", file.object.removeprefix(f"{self.root}/"))
@@ -160,10 +181,12 @@ class StoredFolder(Folder):
     Attributes:
         contents: What it holds.
         prefix: Where this one is below the folder that has versions.
+        is_result: Whether each table is to be at one place, for programs that do not know versions.
     """
 
     contents: _Contents = attrs.field(repr=False)
     prefix: str = ""
+    is_result: bool = False
 
     @property
     def version(self) -> int:
@@ -252,6 +275,24 @@ class StoredFolder(Folder):
         with ThreadPoolExecutor(_THREADS) as threads:
             return list(threads.map(self.contents.fetched, sorted(self._keys(path))))
 
+    def address(self, path: str) -> str:
+        """
+        Return where a file or folder of this version is, which no later version changes.
+
+        Raises:
+            HistoryError: There is nothing, or an earlier version of the program wrote it to several places.
+        """
+        key = self._key(path)
+        found = {self.files[each].object.removesuffix(each.removeprefix(key)) for each in self._keys(path)}
+        if len(found) != 1:
+            message = f"{self.uri} has no {path} at one place; resolve again"
+            raise HistoryError(message)
+        return found.pop()
+
+    def forget(self) -> None:
+        """Remove what was fetched."""
+        shutil.rmtree(self.contents.scratch, ignore_errors=True)
+
     def below(self, path: str) -> StoredFolder:
         """Return a folder below this one."""
         return StoredFolder(posixpath.join(self.uri, path), self.contents, self._key(path))
@@ -291,7 +332,7 @@ class StoredFolder(Folder):
 
     def emptied(self) -> StoredFolder:
         """Return a folder whose next version holds nothing of this one."""
-        return StoredFolder(self.uri, _Contents(self.uri, self.version, {}))
+        return StoredFolder(self.uri, _Contents(self.uri, self.version, {}), is_result=True)
 
     def spread(self) -> None:
         """Let tasks on other machines read it, and write to it."""
@@ -339,6 +380,8 @@ class StoredFolder(Folder):
             try:
                 yield
                 contents.upload()
+                if self.is_result:
+                    contents.gather()
                 if contents.is_changed:
                     self._create(contents.listing())
                     _published[self.uri] = StoredFolder(

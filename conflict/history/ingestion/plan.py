@@ -27,6 +27,7 @@ from ndb_formats.stored import digest_of_ends, is_address, path_of
 PLAN = "ingest.json"
 BUCKET_BYTES = 128 * 1024 * 1024
 MIN_BUCKETS = 4
+_LEAST_BYTES = 16 * 1024 * 1024
 _MOST_SEGMENTS, _MOST_SEGMENT_BYTES = 1 << 13, 1 << 30
 
 
@@ -94,7 +95,9 @@ def refuse_other_folders(history: Folder) -> None:
         raise ConfigurationError(message)
 
 
-def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_bytes: int | None) -> Plan:
+def plan_ingest(
+    run: Run, held: Manifest | None, buckets: int | None, segment_bytes: int | None, cores: int = 1
+) -> Plan:
     """
     Plan what an ingest reads.
 
@@ -104,6 +107,7 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
         buckets: Into how many buckets keys are divided; by default the size of the binlogs decides, and buckets of a
             History that grows are divided.
         segment_bytes: About how many bytes of binlog a segment has; by default the size of the binlogs decides.
+        cores: How many tasks can run at the same time.
 
     Raises:
         HistoryError: The files do not continue those that were read before, or the number of buckets differs.
@@ -125,7 +129,7 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
         bits = cluster.server_id_bits
         segments[cluster.name] = tuple(attrs.evolve(each, server_id_bits=bits) for each in segments[cluster.name])
     return Plan(
-        buckets=buckets or (default_buckets(run) if held is None else _divided_buckets(held, segments)),
+        buckets=buckets or (default_buckets(run, cores) if held is None else _divided_buckets(held, segments)),
         clusters=run.links.server_ids,
         tables=table_definitions(numbers),
         resolve_columns=dict(numbers.resolve_columns),
@@ -136,13 +140,14 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
     )
 
 
-def default_buckets(run: Run) -> int:
+def default_buckets(run: Run, cores: int = 1) -> int:
     """
     Return the power of two, at least 4, that gives buckets of at most 128 MiB of binlog (up to four million changes).
 
-    Twice as many buckets divide each of them in two.
+    More cores have a bucket each, as long as that has about 16 MiB. Twice as many buckets divide each of them in two.
     """
-    return max(1 << (max(_size(run) - 1, 0) // BUCKET_BYTES).bit_length(), MIN_BUCKETS)
+    needed, most = (max(_size(run) - 1, 0) // each for each in (BUCKET_BYTES, _LEAST_BYTES))
+    return max(1 << max(needed, min(cores - 1, most)).bit_length(), MIN_BUCKETS)
 
 
 def default_segment_bytes(size: int) -> int:

@@ -311,3 +311,30 @@ def test_an_input_inside_the_result(uri: str):
     _publish(uri, **{"run.json": 1})
     with pytest.raises(ConfigurationError, match="which the run reads, is inside"):
         check_target(stored_folder(uri), [module.place_of(f"{uri}/a/run.toml")], replace=True)
+
+
+def test_a_result_of_tasks_elsewhere_is_at_one_place(uri: str, tmp_path: Path):
+    """Each attempt uploads to a place of its own; an attempt that was given up changes nothing later."""
+    target = stored_folder(uri).emptied()
+    target.spread()
+    contents = ["given up", "taken"]
+    for each in contents:
+        (tmp_path / each).write_text(each)
+
+    def attempt(content: str) -> None:
+        for path, file in target.uploaded([(str(tmp_path / content), "outcomes/applier=A/part")]):
+            target.take(path, file)
+
+    with target.published():
+        target.write_json("run.json", {})
+        for each in contents:
+            attempt(each)
+    target.uploaded([(str(tmp_path / "given up"), "outcomes/applier=A/part")])
+    module._published.clear()
+    found = stored_folder(uri)
+    assert found.read_bytes("outcomes/applier=A/part") == b"taken"
+    place = found.address("outcomes")
+    assert place == f"{found.address('run.json').removesuffix('run.json')}outcomes"
+    assert [each.rpartition("/")[2] for each in MEMORY.find(place)] == ["part"]
+    found.forget()
+    assert found.read_bytes("outcomes/applier=A/part") == b"taken"
