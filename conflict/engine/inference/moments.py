@@ -91,6 +91,7 @@ def find_moments(
     states: StatesOfRows | None = None,
     known: Mapping[Link, Sequence[int]] | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    start: Mapping[str, Background] | None = None,
 ) -> Moments:
     """
     Find the moments that explain the effects in the binlogs, and those that the binlogs leave open.
@@ -106,15 +107,20 @@ def find_moments(
         states: The states of the rows, if they need no replay (see `conflict.engine.inference.row_states`).
         known: Per link, the max replicated epoch before each epoch apply, if the History lacks some that do not decide.
         progress: Called with the epoch applies that were looked at, and their number.
+        start: As for `background_of`; the epoch applies of the History then begin before its timelines.
 
     Raises:
         HistoryError: The traces have no order of causes.
     """
     moments = Moments()
-    applies = {
-        cluster.name: tuple(item for item in cluster.timeline if isinstance(item, EpochApply))
-        for cluster in history.clusters
-    }
+    applies = (
+        {
+            cluster.name: tuple(item for item in cluster.timeline if isinstance(item, EpochApply))
+            for cluster in history.clusters
+        }
+        if start is None
+        else history.applies
+    )
     with_applies = attrs.evolve(history, applies=applies)
     links = with_applies.links
     before = {link: begun_after(own) for link, own in links.items()}
@@ -141,7 +147,7 @@ def find_moments(
 
     replayed = with_applies, setups, recorded, known or epochs_known(links, history.clusters)
     if states is None:
-        background_of(*replayed, visit)
+        background_of(*replayed, visit, start=start)
     else:
         visit_applies(*replayed, visit, states=states, looked_at=_looked_at(applies, wanted))
     return moments

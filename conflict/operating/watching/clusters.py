@@ -1,0 +1,279 @@
+"""
+The clusters of growing logs as the decided part left them, which go on with each further part.
+
+They are the clusters and appliers of the reference engine, and beside them the rows as the binlogs show them, from
+which places and moments are found (`conflict.engine.inference.background`). What is not decided yet is tried on those,
+and taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+
+import attrs
+
+from conflict.engine.inference.background import Background, Recorded, background_of, backgrounds_at_start
+from conflict.engine.inference.moments import Moments, find_moments
+from conflict.engine.inference.observed import ObservedCluster
+from conflict.engine.inference.placement import LinkFacts, Placed, place_untraced
+from conflict.engine.inference.replay import ObservedApplier, observed_appliers
+from conflict.engine.ledger.contradictions import contradicted_rows
+from conflict.engine.ledger.open_places import OpenEpoch, OpenPlace
+from conflict.engine.ledger.resolution import ClusterResult, Outcome, Undecided
+from conflict.engine.reference.cluster import LoggedChange
+from conflict.engine.reference.overwritten import OverwriteSearch
+from conflict.engine.reference.replay import play
+from conflict.engine.reference.row_store import RowKey, touched_keys
+from conflict.errors import HistoryError
+from conflict.history.model import History, Link
+from conflict.history.shown_effects import recorded_effects, recorded_images
+from conflict.history.timeline import OVERLAPPING, EpochApply, Transaction, timeline_of
+from conflict.operating.watching.window import LogWindow, decidable
+
+
+@attrs.frozen
+class DecidedPart:
+    """
+    What was decided of a part of the logs.
+
+    Attributes:
+        history: The part, its epochs at their places, rows judged when they were.
+        outcomes: What became of the operations that appliers received.
+        undecided: By applier, the decisions that the binlogs leave open.
+        open_epochs: Epoch applies with rows whose moment is open.
+        open_places: Epochs whose place is open.
+        contradicted: How many rows the binlogs show otherwise.
+    """
+
+    history: History
+    outcomes: Sequence[Outcome]
+    undecided: Mapping[str, Sequence[Undecided]]
+    open_epochs: Sequence[OpenEpoch]
+    open_places: Sequence[OpenPlace]
+    contradicted: int
+
+
+@attrs.define
+class WatchedClusters:
+    """
+    The clusters.
+
+    Attributes:
+        window: What is not decided yet.
+        search: Which changes were overwritten.
+        appliers: By cluster, its applier, which has the cluster; none before anything was decided.
+        backgrounds: By cluster, its rows as the binlogs show them.
+    """
+
+    window: LogWindow
+    search: OverwriteSearch
+    appliers: dict[str, ObservedApplier] = attrs.field(factory=dict)
+    backgrounds: dict[str, Background] = attrs.field(factory=dict)
+
+    def decide(self, *, ended: bool) -> DecidedPart:
+        """
+        Decide what can be decided.
+
+        Args:
+            ended: Whether nothing comes any more, so that all can.
+
+        Raises:
+            HistoryError: The logs show what only `resolve` follows, or contradict the run file.
+        """
+        window = self.window
+        history, known = window.history(ended=ended)
+        recorded = {name: recorded_effects(own) for name, own in window.epochs.items()}
+        self._begin(history, recorded)
+        history, places = self._placed(history, known, recorded)
+        with tried(self.backgrounds, history):
+            moments = self._moments(history, recorded)
+        history = attrs.evolve(history, clusters=moments.clusters(history.clusters))
+        waiting = [] if ended else [each for own in history.applies.values() for each in own if window.waits(each)]
+        part = decidable(history, waiting)
+        found = self._play(part, recorded, moments, places)
+        self._advance(part, recorded)
+        window.decide(part)
+        self._forget()
+        return found
+
+    def _begin(self, history: History, recorded: Recorded) -> None:
+        """Make the clusters, or show them the next part of their logs."""
+        setups = self.window.run.setups.at_start
+        if not self.appliers:
+            skip = self.window.run.configuration.skip_missing
+            self.appliers = observed_appliers(history, setups, skip_missing=skip, shown=recorded)
+            self.backgrounds = backgrounds_at_start(history, setups, recorded)
+        for each in history.clusters:
+            for cluster in (self.appliers[each.name].here, self.backgrounds[each.name].cluster):
+                cluster.cluster, cluster.shown = each, recorded[each.name]
+
+    def _placed(
+        self, history: History, known: Mapping[Link, list[int]], recorded: Recorded
+    ) -> tuple[History, tuple[OpenPlace, ...]]:
+        """Return a History with all epoch applies in their timelines, and those whose place is open."""
+        placed = Placed(dict(history.applies), places_found := _NOTHING_OPEN)
+        if any(each.window is not None for own in history.applies.values() for each in own):
+            facts = {link: LinkFacts(own, range(len(own)), len(own)) for link, own in known.items()}
+            traced = _with_applies(history, history.applies, self.window.applied)
+            with tried(self.backgrounds, history):
+                placed = place_untraced(
+                    traced,
+                    self.window.run.setups.at_start,
+                    recorded,
+                    skip_missing=self.window.run.configuration.skip_missing,
+                    facts=facts,
+                    start=self.backgrounds,
+                )
+            places_found = placed.schedule.places
+            for each in placed.schedule.skipped:
+                message = (
+                    f"cluster {each.applier} never applied epoch {each.foreign_epoch} of {each.source}, and applied "
+                    "later ones: it was skipped, or another function was in force. Only resolve tells what that "
+                    "changed; resolve these logs"
+                )
+                raise HistoryError(message)
+        return _with_applies(history, placed.applies, self.window.applied), places_found
+
+    def _moments(self, history: History, recorded: Recorded) -> Moments:
+        known = {link: self.window.known_before(link, own) for link, own in history.links.items()}
+        return find_moments(
+            history,
+            self.window.run.setups.at_start,
+            recorded,
+            skip_missing=self.window.run.configuration.skip_missing,
+            known=known,
+            start=self.backgrounds,
+        )
+
+    def _play(self, part: History, recorded: Recorded, moments: Moments, places: Sequence[OpenPlace]) -> DecidedPart:
+        """Let the appliers do what a part says."""
+        play(part, self.appliers)
+        outcomes = [each for applier in self.appliers.values() for each in applier.here.outcomes]
+        self.search.take(part, outcomes)
+        decided = {
+            (cluster.name, item.source, item.foreign_epoch)
+            for cluster in part.clusters
+            for item in cluster.timeline
+            if isinstance(item, EpochApply)
+        }
+        other = dict(self.window.links)
+        found = DecidedPart(
+            part,
+            outcomes,
+            {name: applier.here.result.undecided for name, applier in self.appliers.items()},
+            [
+                each
+                for each in moments.open_epochs
+                if (each.applier, other[each.applier], each.foreign_epoch) in decided
+            ],
+            [each for each in places if (each.applier, each.source, each.foreign_epoch) in decided],
+            sum(self._contradicted(part, name, recorded) for name in self.appliers),
+        )
+        for name, applier in self.appliers.items():
+            self._refuse_end(name, applier.here)
+            applier.here.result, applier.here.outcomes = ClusterResult(), []
+        return found
+
+    def _contradicted(self, part: History, name: str, recorded: Recorded) -> int:
+        """Return how many rows the binlog of a cluster shows otherwise than its applier left them."""
+        result = self.appliers[name].here.result
+        places = {
+            (item.epoch, item.group)
+            for item in part.cluster(name).timeline
+            if isinstance(item, EpochApply) and item.traced
+        }
+        epochs = {epoch for epoch, _ in places}
+        images = recorded_images([each for each in self.window.epochs[name] if each.number in epochs])
+        shown = [{place: each[place] for place in places & each.keys()} for each in (recorded[name], images)]
+        return len(contradicted_rows((result.effects, result.images), (shown[0], shown[1]))[1])
+
+    def _refuse_end(self, name: str, cluster: ObservedCluster) -> None:
+        """
+        Make sure that a cluster can go on.
+
+        Raises:
+            HistoryError: Its applier stopped; or rows were there before the logs.
+        """
+        result = cluster.result
+        if result.stop is not None:
+            message = (
+                f"the applier of {name} stops at epoch {result.stop.foreign_epoch}: {result.stop.message}. Once it is "
+                "started again, watch the files from there with another --out"
+            )
+            raise HistoryError(message)
+        if result.unexplained and cluster.cluster.start is None and self.window.run.start_is_open:
+            message = (
+                f"cluster {name} changes rows that no log has made: tables were not empty before the logs. Write "
+                'start = "middle" into the run file, and watch with another --out'
+            )
+            raise HistoryError(message)
+
+    def _advance(self, part: History, recorded: Recorded) -> None:
+        """Let the rows as the binlogs show them go on to the end of a part."""
+        applies = {
+            name: tuple(item for item in part.cluster(name).timeline if isinstance(item, EpochApply))
+            for name in part.applies
+        }
+        part = attrs.evolve(part, applies=applies)
+        rows = _rows_of(self.backgrounds, part)
+        for each in self.backgrounds.values():
+            each.note(rows)
+        known = {link: self.window.known_before(link, own) for link, own in part.links.items()}
+        background_of(part, self.window.run.setups.at_start, recorded, known, start=self.backgrounds)
+
+    def _forget(self) -> None:
+        """Forget what nothing needs any more."""
+        for applier, source in self.window.links:
+            done = self.window.applied.get((applier, source), -1)
+            for cluster in (self.appliers[source].here, self.backgrounds[source].cluster):
+                cluster.forget_epochs(done)
+        for name, background in self.backgrounds.items():
+            background.cluster.result, background.cluster.outcomes = ClusterResult(), []
+            places = [(each.epoch, each.group) for own in self._recent(name) for each in own]
+            if len(places) >= OVERLAPPING:
+                background.forget(min(places))
+
+    def _recent(self, name: str) -> list[list[EpochApply]]:
+        return [own for (applier, _), own in self.window.recent.items() if applier == name]
+
+
+_NOTHING_OPEN: tuple[OpenPlace, ...] = ()
+
+
+def _with_applies(history: History, applies: Mapping[str, Sequence[EpochApply]], done: Mapping[Link, int]) -> History:
+    """Return a History with epoch applies, those that were not decided in its timelines."""
+    clusters = []
+    for each in history.clusters:
+        own = [item for item in each.timeline if isinstance(item, Transaction)]
+        new = [item for item in applies[each.name] if item.foreign_epoch > done.get((each.name, item.source), -1)]
+        clusters.append(attrs.evolve(each, timeline=timeline_of(own, new)))
+    return attrs.evolve(history, clusters=tuple(clusters), applies={name: tuple(own) for name, own in applies.items()})
+
+
+def _rows_of(backgrounds: Mapping[str, Background], history: History) -> set[RowKey]:
+    """Return the rows that a part of the logs can change."""
+    items = [item for cluster in history.clusters for item in cluster.timeline]
+    found = {
+        (change.table, identity)
+        for item in items
+        if isinstance(item, Transaction)
+        for change in item.changes
+        for identity in change.identities
+    }
+    for background in backgrounds.values():
+        entries = [entry for own in background.cluster.log.values() for entry in own]
+        found |= {row for each in entries if isinstance(each, LoggedChange) for row in touched_keys(each.change)}
+        found |= {row for effects in background.cluster.shown.values() for row in effects}
+    return found
+
+
+@contextmanager
+def tried(backgrounds: Mapping[str, Background], history: History) -> Iterator[None]:
+    """Let clusters go on with a part of the logs, and take that back in the end."""
+    rows = _rows_of(backgrounds, history)
+    with ExitStack() as trials:
+        for each in backgrounds.values():
+            each.note(rows)
+            trials.enter_context(each.trial())
+        yield
