@@ -11,7 +11,7 @@ Source: `docs/functions.md`, "Tables without a primary key".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 
 import attrs
 
@@ -122,7 +122,7 @@ class RowStore:
         rows: The rows that exist.
     """
 
-    rows: dict[RowKey, Row] = attrs.field(factory=dict)
+    rows: MutableMapping[RowKey, Row] = attrs.field(factory=dict)
     _undo: dict[RowKey, Row | None] = attrs.field(factory=dict)
     _trial: dict[RowKey, Row | None] | None = None  # the rows before a trial that were changed since
 

@@ -29,6 +29,7 @@ from conflict.errors import HistoryError
 from conflict.history.model import History, Link
 from conflict.history.shown_effects import recorded_effects, recorded_images
 from conflict.history.timeline import OVERLAPPING, EpochApply, Transaction, timeline_of
+from conflict.operating.watching.packed_rows import PackedRows
 from conflict.operating.watching.window import LogWindow, decidable
 
 
@@ -104,6 +105,9 @@ class WatchedClusters:
             skip = self.window.run.configuration.skip_missing
             self.appliers = observed_appliers(history, setups, skip_missing=skip, shown=recorded)
             self.backgrounds = backgrounds_at_start(history, setups, recorded)
+            for each in self._clusters():
+                rows, each.store.rows = each.store.rows, PackedRows()
+                each.store.rows.update(rows)
         for each in history.clusters:
             for cluster in (self.appliers[each.name].here, self.backgrounds[each.name].cluster):
                 cluster.cluster, cluster.shown = each, recorded[each.name]
@@ -233,6 +237,14 @@ class WatchedClusters:
             places = [(each.epoch, each.group) for own in self._recent(name) for each in own]
             if len(places) >= OVERLAPPING:
                 background.forget(min(places))
+        for cluster in self._clusters():
+            assert isinstance(cluster.store.rows, PackedRows)
+            cluster.store.rows.pack()
+
+    def _clusters(self) -> Iterator[ObservedCluster]:
+        for name, applier in self.appliers.items():
+            yield applier.here
+            yield self.backgrounds[name].cluster
 
     def _recent(self, name: str) -> list[list[EpochApply]]:
         return [own for (applier, _), own in self.window.recent.items() if applier == name]

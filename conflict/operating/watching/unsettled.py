@@ -8,12 +8,12 @@ had made before alone. Once its own cluster has applied all of these, nothing of
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
 from conflict.engine.ledger.open_places import OpenEpoch, OpenPlace
-from conflict.engine.ledger.resolution import Outcome, OverwrittenChange, Undecided
+from conflict.engine.ledger.resolution import LastWrite, Outcome, OverwrittenChange, Undecided
 from conflict.engine.reference.overwritten import OverwriteSearch
 from conflict.engine.reference.row_store import RowKey
 from conflict.history.timeline import EpochApply, Transaction
@@ -34,7 +34,7 @@ class SettledEpoch:
         source: Its cluster.
         number: The epoch.
         rejected: Its operations that were rejected.
-        earlier: The rejected operations that were answered by the refreshes against which these lost.
+        earlier: What stands for the operations that were answered by the refreshes against which these lost.
         overwritten: Its changes that were overwritten.
         undecided: By applier, the decisions on its operations that the binlogs leave open.
         open_epochs: The same, because the moment of a row is open.
@@ -74,14 +74,18 @@ class Unsettled:
     _arrived: dict[str, int] = attrs.field(factory=dict)  # the last own epoch that did
     _done: dict[str, int] = attrs.field(factory=dict)
     _of_search: dict[str, deque[int]] = attrs.field(factory=dict)
-    _refreshed: dict[tuple[str, RowKey], dict[int, list[Outcome]]] = attrs.field(factory=dict)
+    # By applier and row, per own epoch in which it refreshed the row, what had won against the operation.
+    _refreshed: dict[tuple[str, RowKey], dict[int, LastWrite | None]] = attrs.field(factory=dict)
 
     def take(self, part: DecidedPart) -> None:
         """Take what was decided of the next part of the logs."""
-        for each in part.outcomes:
-            if each.verdict is Verdict.REJECTED:
-                self._epoch(each.source, each.source_epoch).rejected.append(each)
-                self._note_refresh(each)
+        rejected = [each for each in part.outcomes if each.verdict is Verdict.REJECTED]
+        for each in rejected:
+            self._epoch(each.source, each.source_epoch).rejected.append(each)
+            row = each.applier, (each.table, each.key)
+            self._refreshed.setdefault(row, {}).setdefault(each.epoch, each.winner)
+        for each in rejected:
+            self._epoch(each.source, each.source_epoch).earlier += self._answered(each)
         for applier, undecided in part.undecided.items():
             for decision in undecided:
                 self._epoch(self.peers[applier], decision.source_epoch).undecided.append(decision)
@@ -91,6 +95,8 @@ class Unsettled:
             self._epoch(place.source, place.foreign_epoch).open_places.append(place)
         for cluster in part.history.clusters:
             self._take_timeline(cluster.name, cluster.timeline)
+        for each in rejected:
+            self._forget_refreshes(each)
 
     def _take_timeline(self, name: str, timeline: Sequence[object]) -> None:
         made, kept = self._made.setdefault(name, deque()), self._of_search.setdefault(name, deque())
@@ -104,13 +110,6 @@ class Unsettled:
 
     def _epoch(self, source: str, number: int) -> SettledEpoch:
         return self._epochs.setdefault((source, number), SettledEpoch(source, number))
-
-    def _note_refresh(self, rejected: Outcome) -> None:
-        row = rejected.applier, (rejected.table, rejected.key)
-        known = self._refreshed.setdefault(row, {})
-        known.setdefault(rejected.epoch, []).append(rejected)
-        while len(known) > _REFRESHES:
-            del known[min(known)]
 
     def settled(self, *, ended: bool) -> Iterator[SettledEpoch]:
         """
@@ -145,23 +144,37 @@ class Unsettled:
         for number in sorted(numbers):
             epoch = self._epochs.pop((name, number), None) or SettledEpoch(name, number)
             epoch.overwritten = self.search.overwritten(name, number)
-            epoch.earlier = list(self._answered(epoch.rejected))
             self.search.forget(name, number)
             if epoch.has_records:
                 yield epoch
 
-    def _answered(self, rejected: Iterable[Outcome]) -> Iterator[Outcome]:
-        """Yield the rejected operations that refreshes answered against which some lost, and so on backwards."""
-        waiting, seen = list(rejected), set[tuple[str, int, str, bytes]]()
-        while waiting:
-            each = waiting.pop()
-            winner = each.winner
-            if winner is None or not winner.refresh:
-                continue
-            asked = winner.cluster, winner.epoch, each.table, each.key
-            if asked in seen:
-                continue
-            seen.add(asked)
-            found = self._refreshed.get((winner.cluster, (each.table, each.key)), {}).get(winner.epoch, [])
-            yield from found
-            waiting += found
+    def _answered(self, rejected: Outcome) -> Iterator[Outcome]:
+        """
+        Yield what stands for the operations that a refresh answered against which an operation lost.
+
+        It has what won against the first of them; another refresh is followed back in turn.
+        """
+        winner = rejected.winner
+        if winner is None or not winner.refresh:
+            return
+        row = rejected.table, rejected.key
+        first = winner.cluster, winner.epoch
+        while winner is not None and winner.refresh:
+            known = self._refreshed.get((winner.cluster, row), {})
+            if winner.epoch not in known:
+                return
+            winner = known[winner.epoch]
+        self._refreshed[first[0], row][first[1]] = winner
+        verdict, cause = Verdict.REJECTED, rejected.cause
+        yield Outcome(
+            first[0], self.peers[first[0]], 0, first[1], 0, -1, *row, rejected.operation, False, verdict, cause,
+            winner=winner,
+        )  # fmt: skip
+
+    def _forget_refreshes(self, rejected: Outcome) -> None:
+        """Forget in which epochs a row was refreshed before the last ones that the other cluster has applied."""
+        known = self._refreshed[rejected.applier, (rejected.table, rejected.key)]
+        epochs, arrived = sorted(known), self._arrived.get(rejected.applier, -1)
+        for epoch, later in zip(epochs, epochs[_REFRESHES:], strict=False):
+            if later <= arrived:
+                del known[epoch]

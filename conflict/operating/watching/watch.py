@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from conflict.config.arguments import StageProgress
-from conflict.config.run_file import RunFile, matching_files
+from conflict.config.run_file import GivenSchedule, RunFile, matching_files
 from conflict.engine.reference.overwritten import OverwriteSearch
 from conflict.errors import ConfigurationError
 from conflict.history.epochs import EpochReader
@@ -112,7 +112,7 @@ class Watch:
         """
         folder.mkdir(parents=True, exist_ok=True)
         run = run_of(run_file)
-        refuse_run(run)
+        refuse_run(run_file, run)
         found = load_state(folder, run_file.text)
         # Of the files that were there, nothing more is needed.
         known = attrs.evolve(run, outlines={}, hints_of=None)
@@ -249,7 +249,7 @@ def followed(
     figures.write(watch.state.figures)
 
 
-def refuse_run(run: Run) -> None:
+def refuse_run(run_file: RunFile, run: Run) -> None:
     """
     Make sure that a run can be watched.
 
@@ -267,7 +267,7 @@ def refuse_run(run: Run) -> None:
         why = "a part of the logs"
     elif run.compressed:
         why = "compressed transactions"
-    elif run.hints_of is not None and run.hints({cluster.name: () for cluster in run.clusters}):
+    elif run_file.schedule != GivenSchedule():
         why = "a schedule in the run file"
     if why is not None:
         message = f"watch does not follow {why}; resolve does"
