@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from functools import cached_property
 
 import attrs
 
@@ -310,7 +311,7 @@ class Table:
         """``database.table``; see `ndb_formats.schema.tables`."""
         return full_name(self.database, self.name)
 
-    @property
+    @cached_property
     def key_ordinals(self) -> tuple[int, ...]:
         """Ordinals of the primary key columns, in key order."""
         return tuple(self.ordinal(name) for name in self.primary_key)

@@ -54,6 +54,7 @@ class Background:
     moments: dict[RowKey, list[Position]] = attrs.field(factory=dict)
     states: dict[RowKey, list[Row | None]] = attrs.field(factory=dict)
     setups: list[tuple[Position, dict[str, TableSetup]]] = attrs.field(factory=list)
+    _tried: list[RowKey] | None = None  # the rows that got a state in a trial
 
     def setups_at(self, position: Position) -> dict[str, TableSetup]:
         """Return how the server set up each table after the group at a position."""
@@ -102,19 +103,23 @@ class Background:
     @contextmanager
     def trial(self) -> Iterator[None]:
         """Let the cluster go on, and take all of that back in the end."""
-        moments, states = ({key: [*each] for key, each in own.items()} for own in (self.moments, self.states))
-        setups = [*self.setups]
+        self._tried, setups = [], [*self.setups]
         try:
             with self.cluster.trial():
                 yield
         finally:
-            self.moments, self.states, self.setups = moments, states, setups
+            for key in self._tried:
+                self.moments[key].pop()
+                self.states[key].pop()
+            self._tried, self.setups = None, setups
 
     def keep(self, keys: Iterable[RowKey], position: Position) -> None:
         """Note how rows stand after a group."""
         for key in keys:
             self.moments.setdefault(key, []).append(position)
             self.states.setdefault(key, []).append(self.cluster.store.get(key))
+            if self._tried is not None:
+                self._tried.append(key)
 
 
 # The applying cluster, the epoch apply, the other cluster.

@@ -9,14 +9,14 @@ and taken back.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import attrs
 
-from conflict.engine.inference.background import Background, Recorded, background_of, backgrounds_at_start
+from conflict.engine.inference.background import Background, backgrounds_at_start
 from conflict.engine.inference.moments import Moments, find_moments
 from conflict.engine.inference.observed import ObservedCluster
-from conflict.engine.inference.placement import LinkFacts, Placed, place_untraced
+from conflict.engine.inference.placement import LinkFacts, place_untraced, restricted, touched_rows
 from conflict.engine.inference.replay import ObservedApplier, observed_appliers
 from conflict.engine.ledger.contradictions import contradicted_rows
 from conflict.engine.ledger.open_places import OpenEpoch, OpenPlace
@@ -27,7 +27,7 @@ from conflict.engine.reference.replay import play
 from conflict.engine.reference.row_store import RowKey, touched_keys
 from conflict.errors import HistoryError
 from conflict.history.model import History, Link
-from conflict.history.shown_effects import recorded_effects, recorded_images
+from conflict.history.shown_effects import recorded_images
 from conflict.history.timeline import OVERLAPPING, EpochApply, Transaction, timeline_of
 from conflict.operating.watching.packed_rows import PackedRows
 from conflict.operating.watching.window import LogWindow, decidable
@@ -84,23 +84,20 @@ class WatchedClusters:
         """
         window = self.window
         history, known = window.history(ended=ended)
-        recorded = {name: recorded_effects(own) for name, own in window.epochs.items()}
-        self._begin(history, recorded)
-        history, places = self._placed(history, known, recorded)
-        with tried(self.backgrounds, history):
-            moments = self._moments(history, recorded)
-        history = attrs.evolve(history, clusters=moments.clusters(history.clusters))
+        self._begin(history)
+        history, places = self._placed(history, known)
         waiting = [] if ended else [each for own in history.applies.values() for each in own if window.waits(each)]
         part = decidable(history, waiting)
-        found = self._play(part, recorded, moments, places)
-        self._advance(part, recorded)
+        moments = self._moments(part)
+        part = attrs.evolve(part, clusters=moments.clusters(part.clusters))
+        found = self._play(part, moments, places)
         window.decide(part)
         self._forget()
         return found
 
-    def _begin(self, history: History, recorded: Recorded) -> None:
+    def _begin(self, history: History) -> None:
         """Make the clusters, or show them the next part of their logs."""
-        setups = self.window.run.setups.at_start
+        setups, recorded = self.window.run.setups.at_start, self.window.recorded
         if not self.appliers:
             skip = self.window.run.configuration.skip_missing
             self.appliers = observed_appliers(history, setups, skip_missing=skip, shown=recorded)
@@ -112,45 +109,77 @@ class WatchedClusters:
             for cluster in (self.appliers[each.name].here, self.backgrounds[each.name].cluster):
                 cluster.cluster, cluster.shown = each, recorded[each.name]
 
-    def _placed(
-        self, history: History, known: Mapping[Link, list[int]], recorded: Recorded
-    ) -> tuple[History, tuple[OpenPlace, ...]]:
-        """Return a History with all epoch applies in their timelines, and those whose place is open."""
-        placed = Placed(dict(history.applies), places_found := _NOTHING_OPEN)
-        if any(each.window is not None for own in history.applies.values() for each in own):
-            facts = {link: LinkFacts(own, range(len(own)), len(own)) for link, own in known.items()}
-            traced = _with_applies(history, history.applies, self.window.applied)
-            with tried(self.backgrounds, history):
-                placed = place_untraced(
-                    traced,
-                    self.window.run.setups.at_start,
-                    recorded,
-                    skip_missing=self.window.run.configuration.skip_missing,
-                    facts=facts,
-                    start=self.backgrounds,
-                )
-            places_found = placed.schedule.places
-            for each in placed.schedule.skipped:
-                message = (
-                    f"cluster {each.applier} never applied epoch {each.foreign_epoch} of {each.source}, and applied "
-                    "later ones: it was skipped, or another function was in force. Only resolve tells what that "
-                    "changed; resolve these logs"
-                )
-                raise HistoryError(message)
-        return _with_applies(history, placed.applies, self.window.applied), places_found
+    def _placed(self, history: History, known: Mapping[Link, list[int]]) -> tuple[History, tuple[OpenPlace, ...]]:
+        """
+        Return a History with all epoch applies in their timelines, and those whose place is open.
 
-    def _moments(self, history: History, recorded: Recorded) -> Moments:
-        known = {link: self.window.known_before(link, own) for link, own in history.links.items()}
+        Raises:
+            HistoryError: An epoch was never applied.
+        """
+        window, setups = self.window, self.window.run.setups.at_start
+        if all(each.window is None for own in history.applies.values() for each in own):
+            return _with_applies(history, history.applies, window.applied), ()
+        traced = _with_applies(history, history.applies, window.applied)
+        traced = restricted(traced, touched_rows(traced, setups, window.recorded))
+        facts = {link: LinkFacts(own, range(len(own)), len(own)) for link, own in known.items()}
+        self._note(traced)
+        with ExitStack() as trials:
+            for each in self.backgrounds.values():
+                trials.enter_context(each.trial())
+            placed = place_untraced(
+                traced,
+                setups,
+                window.recorded,
+                skip_missing=window.run.configuration.skip_missing,
+                facts=facts,
+                start=self.backgrounds,
+            )
+        for skipped in placed.schedule.skipped:
+            message = (
+                f"cluster {skipped.applier} never applied epoch {skipped.foreign_epoch} of {skipped.source}, and "
+                "applied later ones: it was skipped, or another function was in force. Only resolve tells what that "
+                "changed; resolve these logs"
+            )
+            raise HistoryError(message)
+        return _with_applies(history, placed.applies, window.applied), placed.schedule.places
+
+    def _moments(self, part: History) -> Moments:
+        """Find when rows of a part were judged; the rows as the binlogs show them go on to its end."""
+        applies = {
+            cluster.name: (
+                *self._recent(cluster.name),
+                *(item for item in cluster.timeline if isinstance(item, EpochApply)),
+            )
+            for cluster in part.clusters
+        }
+        part = attrs.evolve(part, applies=applies)
+        known = {link: self.window.known_before(link, own) for link, own in part.links.items()}
+        self._note(part)
         return find_moments(
-            history,
+            part,
             self.window.run.setups.at_start,
-            recorded,
+            self.window.recorded,
             skip_missing=self.window.run.configuration.skip_missing,
             known=known,
             start=self.backgrounds,
         )
 
-    def _play(self, part: History, recorded: Recorded, moments: Moments, places: Sequence[OpenPlace]) -> DecidedPart:
+    def _note(self, part: History) -> None:
+        """Note how the rows stand that a part can change."""
+        rows = set[RowKey]()
+        for cluster in part.clusters:
+            for item in cluster.timeline:
+                if isinstance(item, Transaction):
+                    rows.update(row for change in item.changes for row in touched_keys(change))
+                elif isinstance(item, EpochApply):
+                    log = self.backgrounds[item.source].cluster.log.get(item.foreign_epoch, ())
+                    entries = (each for each in log if isinstance(each, LoggedChange))
+                    rows.update(row for each in entries for row in touched_keys(each.change))
+                    rows.update(self.window.recorded[cluster.name].get((item.epoch, item.group), ()))
+        for each in self.backgrounds.values():
+            each.note(rows)
+
+    def _play(self, part: History, moments: Moments, places: Sequence[OpenPlace]) -> DecidedPart:
         """Let the appliers do what a part says."""
         play(part, self.appliers)
         outcomes = [each for applier in self.appliers.values() for each in applier.here.outcomes]
@@ -161,25 +190,20 @@ class WatchedClusters:
             for item in cluster.timeline
             if isinstance(item, EpochApply)
         }
-        other = dict(self.window.links)
         found = DecidedPart(
             part,
             outcomes,
             {name: applier.here.result.undecided for name, applier in self.appliers.items()},
-            [
-                each
-                for each in moments.open_epochs
-                if (each.applier, other[each.applier], each.foreign_epoch) in decided
-            ],
+            moments.open_epochs,
             [each for each in places if (each.applier, each.source, each.foreign_epoch) in decided],
-            sum(self._contradicted(part, name, recorded) for name in self.appliers),
+            sum(self._contradicted(part, name) for name in self.appliers),
         )
         for name, applier in self.appliers.items():
             self._refuse_end(name, applier.here)
             applier.here.result, applier.here.outcomes = ClusterResult(), []
         return found
 
-    def _contradicted(self, part: History, name: str, recorded: Recorded) -> int:
+    def _contradicted(self, part: History, name: str) -> int:
         """Return how many rows the binlog of a cluster shows otherwise than its applier left them."""
         result = self.appliers[name].here.result
         places = {
@@ -189,7 +213,9 @@ class WatchedClusters:
         }
         epochs = {epoch for epoch, _ in places}
         images = recorded_images([each for each in self.window.epochs[name] if each.number in epochs])
-        shown = [{place: each[place] for place in places & each.keys()} for each in (recorded[name], images)]
+        shown = [
+            {place: each[place] for place in places & each.keys()} for each in (self.window.recorded[name], images)
+        ]
         return len(contradicted_rows((result.effects, result.images), (shown[0], shown[1]))[1])
 
     def _refuse_end(self, name: str, cluster: ObservedCluster) -> None:
@@ -213,19 +239,6 @@ class WatchedClusters:
             )
             raise HistoryError(message)
 
-    def _advance(self, part: History, recorded: Recorded) -> None:
-        """Let the rows as the binlogs show them go on to the end of a part."""
-        applies = {
-            name: tuple(item for item in part.cluster(name).timeline if isinstance(item, EpochApply))
-            for name in part.applies
-        }
-        part = attrs.evolve(part, applies=applies)
-        rows = _rows_of(self.backgrounds, part)
-        for each in self.backgrounds.values():
-            each.note(rows)
-        known = {link: self.window.known_before(link, own) for link, own in part.links.items()}
-        background_of(part, self.window.run.setups.at_start, recorded, known, start=self.backgrounds)
-
     def _forget(self) -> None:
         """Forget what nothing needs any more."""
         for applier, source in self.window.links:
@@ -234,7 +247,7 @@ class WatchedClusters:
                 cluster.forget_epochs(done)
         for name, background in self.backgrounds.items():
             background.cluster.result, background.cluster.outcomes = ClusterResult(), []
-            places = [(each.epoch, each.group) for own in self._recent(name) for each in own]
+            places = [(each.epoch, each.group) for each in self._recent(name)]
             if len(places) >= OVERLAPPING:
                 background.forget(min(places))
         for cluster in self._clusters():
@@ -246,11 +259,8 @@ class WatchedClusters:
             yield applier.here
             yield self.backgrounds[name].cluster
 
-    def _recent(self, name: str) -> list[list[EpochApply]]:
-        return [own for (applier, _), own in self.window.recent.items() if applier == name]
-
-
-_NOTHING_OPEN: tuple[OpenPlace, ...] = ()
+    def _recent(self, name: str) -> list[EpochApply]:
+        return [each for (applier, _), own in self.window.recent.items() if applier == name for each in own]
 
 
 def _with_applies(history: History, applies: Mapping[str, Sequence[EpochApply]], done: Mapping[Link, int]) -> History:
@@ -261,31 +271,3 @@ def _with_applies(history: History, applies: Mapping[str, Sequence[EpochApply]],
         new = [item for item in applies[each.name] if item.foreign_epoch > done.get((each.name, item.source), -1)]
         clusters.append(attrs.evolve(each, timeline=timeline_of(own, new)))
     return attrs.evolve(history, clusters=tuple(clusters), applies={name: tuple(own) for name, own in applies.items()})
-
-
-def _rows_of(backgrounds: Mapping[str, Background], history: History) -> set[RowKey]:
-    """Return the rows that a part of the logs can change."""
-    items = [item for cluster in history.clusters for item in cluster.timeline]
-    found = {
-        (change.table, identity)
-        for item in items
-        if isinstance(item, Transaction)
-        for change in item.changes
-        for identity in change.identities
-    }
-    for background in backgrounds.values():
-        entries = [entry for own in background.cluster.log.values() for entry in own]
-        found |= {row for each in entries if isinstance(each, LoggedChange) for row in touched_keys(each.change)}
-        found |= {row for effects in background.cluster.shown.values() for row in effects}
-    return found
-
-
-@contextmanager
-def tried(backgrounds: Mapping[str, Background], history: History) -> Iterator[None]:
-    """Let clusters go on with a part of the logs, and take that back in the end."""
-    rows = _rows_of(backgrounds, history)
-    with ExitStack() as trials:
-        for each in backgrounds.values():
-            each.note(rows)
-            trials.enter_context(each.trial())
-        yield

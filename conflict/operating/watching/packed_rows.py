@@ -34,6 +34,7 @@ class PackedRows(MutableMapping[RowKey, Row]):
     _new: dict[RowKey, Row] = attrs.field(factory=dict)  # set since the last `pack`
     _last: dict[RowKey, Row] = attrs.field(factory=dict)  # set before it, and after the one before
     _packed: dict[RowKey, bytes] = attrs.field(factory=dict)
+    _read: dict[RowKey, Row] = attrs.field(factory=dict)  # of these, those that were read since then
 
     def __getitem__(self, key: RowKey) -> Row:
         row = self.get(key)
@@ -43,15 +44,19 @@ class PackedRows(MutableMapping[RowKey, Row]):
 
     def get(self, key: RowKey, default: Any = None) -> Any:
         """Return a row, or the default."""
-        found = self._new.get(key) or self._last.get(key)
+        found = self._new.get(key) or self._read.get(key) or self._last.get(key)
         if found is not None:
             return found
         data = self._packed.get(key)
-        return default if data is None else self._unpacked(data)
+        if data is None:
+            return default
+        found = self._read[key] = self._unpacked(data)
+        return found
 
     def __setitem__(self, key: RowKey, row: Row) -> None:
-        self._last.pop(key, None)
-        self._packed.pop(key, None)
+        if key not in self._new:
+            for part in (self._last, self._packed, self._read):
+                part.pop(key, None)
         self._new[key] = row
 
     def __delitem__(self, key: RowKey) -> None:
@@ -61,7 +66,7 @@ class PackedRows(MutableMapping[RowKey, Row]):
     def pop(self, key: RowKey, default: Any = None) -> Any:
         """Remove a row; return it, or the default."""
         found = self.get(key, default)
-        for part in (self._new, self._last, self._packed):
+        for part in (self._new, self._last, self._packed, self._read):
             part.pop(key, None)
         return found
 
@@ -80,7 +85,7 @@ class PackedRows(MutableMapping[RowKey, Row]):
         """Make bytes of the rows that were set before the last call and not after it."""
         for key, row in self._last.items():
             self._packed[key] = self._bytes_of(row)
-        self._last, self._new = self._new, {}
+        self._last, self._new, self._read = self._new, {}, {}
 
     def _numbered(self, name: str) -> int:
         number = self._number.setdefault(name, len(self.names))

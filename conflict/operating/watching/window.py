@@ -27,6 +27,7 @@ from conflict.history.scheduling.start import (
     starts_in_the_middle,
 )
 from conflict.history.scheduling.summaries import SummaryColumns, epoch_ends, summarize
+from conflict.history.shown_effects import Effect, recorded_effects
 from conflict.history.timeline import END, OVERLAPPING, START, EpochApply, Position, Transaction, timeline_of
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import ConflictFlag
@@ -44,6 +45,7 @@ class LogWindow:
         run: The run.
         epochs: Per cluster, its epochs.
         layouts: Layout of each table met.
+        recorded: Per cluster, the effects of its applier that these show.
         starts: Per cluster, where its log starts in the middle; None as long as that is not known.
         decided: Per cluster, the position of its last transaction that was decided.
         applied: Per link, the last foreign epoch that was decided.
@@ -54,6 +56,7 @@ class LogWindow:
     run: Run
     epochs: dict[str, list[BinlogEpoch]]
     layouts: dict[str, RowLayout] = attrs.field(factory=dict)
+    recorded: dict[str, dict[Position, dict[tuple[str, bytes], Effect]]] = attrs.field(factory=dict)
     starts: dict[str, Start | None] | None = None
     decided: dict[str, Position] = attrs.field(factory=dict)
     applied: dict[Link, int] = attrs.field(factory=dict)
@@ -77,6 +80,7 @@ class LogWindow:
             return
         self._first.setdefault(name, epochs[0].number)
         self.epochs[name] += epochs
+        self.recorded.setdefault(name, {}).update(recorded_effects(epochs))
         peer = self.run.links.peer(name)
         place = f"cluster {name}, epochs {epochs[0].number} to {epochs[-1].number}"
         if hides_epochs(epochs) and not any(each.applied for each in self.epochs[name]):
@@ -258,7 +262,10 @@ class LogWindow:
                         attrs.evolve(item, window=None, moments=()),
                     ][-OVERLAPPING:]
         for name, own in self.epochs.items():
-            del own[: self._done(name)]
+            done = self._done(name)
+            for place in recorded_effects(own[:done]):
+                del self.recorded[name][place]
+            del own[:done]
 
     def _done(self, name: str) -> int:
         """Return how many of the first epochs of a cluster are needed no more: they were decided on both clusters."""
