@@ -102,12 +102,12 @@ class WatchedClusters:
             skip = self.window.run.configuration.skip_missing
             self.appliers = observed_appliers(history, setups, skip_missing=skip, shown=recorded)
             self.backgrounds = backgrounds_at_start(history, setups, recorded)
-            for each in self._clusters():
-                rows, each.store.rows = each.store.rows, PackedRows()
-                each.store.rows.update(rows)
+            for cluster in self._clusters():
+                rows, cluster.store.rows = cluster.store.rows, PackedRows()
+                cluster.store.rows.update(rows)
         for each in history.clusters:
-            for cluster in (self.appliers[each.name].here, self.backgrounds[each.name].cluster):
-                cluster.cluster, cluster.shown = each, recorded[each.name]
+            for here in (self.appliers[each.name].here, self.backgrounds[each.name].cluster):
+                here.cluster, here.shown = each, recorded[each.name]
 
     def _placed(self, history: History, known: Mapping[Link, list[int]]) -> tuple[History, tuple[OpenPlace, ...]]:
         """
@@ -213,10 +213,10 @@ class WatchedClusters:
         }
         epochs = {epoch for epoch, _ in places}
         images = recorded_images([each for each in self.window.epochs[name] if each.number in epochs])
-        shown = [
-            {place: each[place] for place in places & each.keys()} for each in (self.window.recorded[name], images)
-        ]
-        return len(contradicted_rows((result.effects, result.images), (shown[0], shown[1]))[1])
+        recorded = self.window.recorded[name]
+        effects = {place: recorded[place] for place in places & recorded.keys()}
+        written = {place: images[place] for place in places & images.keys()}
+        return len(contradicted_rows((result.effects, result.images), (effects, written))[1])
 
     def _refuse_end(self, name: str, cluster: ObservedCluster) -> None:
         """

@@ -37,7 +37,7 @@ class PackedRows(MutableMapping[RowKey, Row]):
     _read: dict[RowKey, Row] = attrs.field(factory=dict)  # of these, those that were read since then
 
     def __getitem__(self, key: RowKey) -> Row:
-        row = self.get(key)
+        row: Row | None = self.get(key)
         if row is None:
             raise KeyError(key)
         return row

@@ -14,13 +14,17 @@ import os
 import pickle
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import attrs
 
 from conflict.errors import HistoryError
 from conflict.history.grid.whole_files import PART
+from conflict.history.run import Run
+from conflict.rules.table_setup import TableSetup
+from ndb_formats.types.column_types import Codec, codec_of
 
 RECORD_FILE, STATE_FILE = "records.jsonl", "state"
 _FORMAT = "ndb-conflict watch 1"
@@ -98,49 +102,98 @@ class RecordFile:
                 os.fsync(file.fileno())
 
 
-def save_state(folder: Path, run: str, state: Any, record: RecordFile) -> None:
+@attrs.frozen
+class StateOf:
     """
-    Write the state, whole or not at all.
+    What a state belongs to; what follows from that is no part of it.
 
-    Args:
-        folder: The folder of the watch.
-        run: The text of the run file.
-        state: The state; it can be pickled.
-        record: The record, which has all that was decided.
+    Attributes:
+        text: The text of the run file.
+        run: The run.
     """
-    record.sync()
-    part = folder / f"{STATE_FILE}{PART}"
-    with part.open("wb") as file:
-        pickle.dump((_FORMAT, run, record.length), file, pickle.HIGHEST_PROTOCOL)
-        pickle.dump(state, file, pickle.HIGHEST_PROTOCOL)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(folder / STATE_FILE)
 
+    text: str
+    run: Run
 
-def load_state(folder: Path, run: str) -> tuple[Any, int] | None:
-    """
-    Return the state, and how long the record was then; None if there is none.
+    def save(self, folder: Path, state: Any, record: RecordFile) -> None:
+        """
+        Write a state, whole or not at all.
 
-    Args:
-        folder: The folder of the watch.
-        run: The text of the run file.
+        Args:
+            folder: The folder of the watch.
+            state: The state; its run is `run`.
+            record: The record, which has all that was decided.
+        """
+        record.sync()
+        part = folder / f"{STATE_FILE}{PART}"
+        with part.open("wb") as file:
+            pickle.dump((_FORMAT, self.text, record.length), file, pickle.HIGHEST_PROTOCOL)
+            _Pickler(file, self.run).dump(state)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(folder / STATE_FILE)
 
-    Raises:
-        HistoryError: It is of another run file or another version.
-    """
-    path = folder / STATE_FILE
-    if not path.exists():
-        return None
-    with path.open("rb") as file:
+    def load(self, folder: Path) -> tuple[Any, int] | None:
+        """
+        Return the state in a folder, and how long the record was then; None if there is none.
+
+        Raises:
+            HistoryError: It is of another run file or another version.
+        """
+        path = folder / STATE_FILE
+        if not path.exists():
+            return None
         try:
-            form, text, length = pickle.load(file)  # this program wrote it
-            if form != _FORMAT:
-                raise ValueError(form)
+            with path.open("rb") as file:
+                form, text, length = pickle.load(file)
+                found = _Unpickler(file, self.run).load() if (form, text) == (_FORMAT, self.text) else None
         except (pickle.UnpicklingError, ValueError, TypeError, EOFError, AttributeError, ImportError) as error:
             message = f"{path} is no state of this version of ndb-conflict; watch with another --out"
             raise HistoryError(message) from error
-        if text != run:
+        if form != _FORMAT or text != self.text:
             message = f"{path} is the state of a watch with another run file; give that one, or another --out"
             raise HistoryError(message)
-        return pickle.load(file), length  # this program wrote it
+        return found, length
+
+
+class _Pickler(pickle.Pickler):
+    """Leaves out the run and what it says of tables; takes codecs as what they mean."""
+
+    def __init__(self, file: BinaryIO, run: Run) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self._places = {id(setup): place for place, setup in _setups(run).items()}
+
+    def persistent_id(self, found: Any) -> Any:
+        """Return where an object is found again that is left out; None for others."""
+        return _RUN if isinstance(found, Run) else self._places.get(id(found))
+
+    def reducer_override(self, found: Any) -> Any:
+        """Return how an object is made again; `NotImplemented` for the usual way."""
+        if isinstance(found, Codec) and found.meaning is not None:
+            meaning = found.meaning
+            facts = {"unsigned": meaning.unsigned, "charset": meaning.charset, "members": meaning.members}
+            return partial(codec_of, **facts), (meaning.wire,)
+        return NotImplemented
+
+
+class _Unpickler(pickle.Unpickler):
+    """Puts the run and what it says of tables in their places."""
+
+    def __init__(self, file: BinaryIO, run: Run) -> None:
+        super().__init__(file)
+        self._found: dict[Any, Any] = {_RUN: run, **_setups(run)}
+
+    def persistent_load(self, place: Any) -> Any:
+        """Return the object that was left out."""
+        if place not in self._found:
+            message = f"{place} is not in the run"
+            raise pickle.UnpicklingError(message)
+        return self._found[place]
+
+
+_RUN = "run"
+
+
+def _setups(run: Run) -> dict[tuple[str, str], TableSetup]:
+    """Return how servers set up tables, by cluster and table."""
+    return {(name, table): setup for name, own in run.setups.at_start.items() for table, setup in own.items()}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -74,7 +74,7 @@ class Tail:
     _start: int = FIRST_POSITION  # of the transaction that is being read
     _last: int = -1
 
-    def read(self, files: Sequence[Path]) -> Iterator[TailedEpoch]:
+    def read(self, files: Sequence[Path]) -> Generator[TailedEpoch, None, None]:
         """
         Yield the epochs that are there now and were not yielded yet.
 

@@ -17,13 +17,13 @@ from conflict.config.arguments import StageProgress
 from conflict.config.run_file import GivenSchedule, RunFile, matching_files
 from conflict.engine.reference.overwritten import OverwriteSearch
 from conflict.errors import ConfigurationError
-from conflict.history.epochs import EpochReader
+from conflict.history.epochs import BinlogEpoch, EpochReader
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
 from conflict.operating.watching.clusters import WatchedClusters
 from conflict.operating.watching.figures import FigureFile, Figures
 from conflict.operating.watching.record_lines import RecordWriter
-from conflict.operating.watching.saved import RECORD_FILE, RecordFile, load_state, save_state
+from conflict.operating.watching.saved import RECORD_FILE, RecordFile, StateOf
 from conflict.operating.watching.tail import Extent, Tail
 from conflict.operating.watching.unsettled import Unsettled
 from conflict.operating.watching.window import LogWindow
@@ -88,6 +88,7 @@ class Watch:
     Attributes:
         run_file: The run.
         folder: Where the record and the state are.
+        of: What its state belongs to.
         state: What it knows.
         record: The record.
         writer: Makes its lines.
@@ -95,6 +96,7 @@ class Watch:
 
     run_file: RunFile
     folder: Path
+    of: StateOf
     state: WatchState
     record: RecordFile
     writer: RecordWriter
@@ -113,16 +115,16 @@ class Watch:
         folder.mkdir(parents=True, exist_ok=True)
         run = run_of(run_file)
         refuse_run(run_file, run)
-        found = load_state(folder, run_file.text)
         # Of the files that were there, nothing more is needed.
         known = attrs.evolve(run, outlines={}, hints_of=None)
-        state, length = (WatchState.of(known), 0) if found is None else found
+        of = StateOf(run_file.text, known)
+        state, length = of.load(folder) or (WatchState.of(known), 0)
         if state.is_ended:
             message = f"the watch in {folder} was ended with --until-idle; watch with another --out"
             raise ConfigurationError(message)
         scratch: Folder = Folder(tempfile.mkdtemp(prefix="ndb-conflict-watch-"))
         record = RecordFile.opened(folder / RECORD_FILE, length)
-        return cls(run_file, folder, state, record, RecordWriter(run, scratch), time.monotonic())
+        return cls(run_file, folder, of, state, record, RecordWriter(run, scratch), time.monotonic())
 
     def step(self, *, ended: bool = False) -> tuple[int, list[bytes]]:
         """
@@ -156,7 +158,7 @@ class Watch:
         """Read what came, of the log first that is behind; return how many epochs that were."""
         files, state, count, rows = matching_files(self.run_file), self.state, 0, 0
         feeds = {name: tail.read(files[name]) for name, tail in state.tails.items()}
-        found = {name: [] for name in feeds}
+        found: dict[str, list[BinlogEpoch]] = {name: [] for name in feeds}
         times = {name: state.clusters.window.last_time(name) for name in feeds}
         while feeds and rows < _STEP:
             name = min(feeds, key=lambda each: times[each])
@@ -185,7 +187,7 @@ class Watch:
     def save(self) -> None:
         """Write the state."""
         begun = time.monotonic()
-        save_state(self.folder, self.run_file.text, self.state, self.record)
+        self.of.save(self.folder, self.state, self.record)
         self._saved = time.monotonic()
         self._cost = self._saved - begun
 

@@ -8,6 +8,7 @@ nothing of its cluster is decided that may come after it. An epoch that brings n
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 
 import attrs
 
@@ -19,7 +20,7 @@ from conflict.history.reading.given_rows import load_given_rows
 from conflict.history.roles import shown_changes
 from conflict.history.run import Run
 from conflict.history.scheduling.cluster_schedule import schedule_of
-from conflict.history.scheduling.placing import interleave
+from conflict.history.scheduling.placing import Item, interleave
 from conflict.history.scheduling.start import (
     certain_applies,
     consistent_cut,
@@ -177,7 +178,8 @@ class LogWindow:
     def _start(self, name: str, summaries: Mapping[str, SummaryColumns]) -> Start:
         cluster = next(each for each in self.run.clusters if each.name == name)
         owner = cluster if cluster.rows or cluster.rows_of is None else self.run.links.peer(name)
-        given = load_given_rows(owner.rows, self.run.data_schema, self.layouts, self.run.databases.own_name)
+        own_name = partial(self.run.databases.own_name, owner.name)
+        given = load_given_rows(owner.rows, self.run.data_schema, self.layouts, own_name)
         first = summaries[name][0].number if len(summaries[name]) else 0
         return Start(first, given.rows, given.tables, returned_before(self.run.links, summaries, name))
 
@@ -297,7 +299,7 @@ def decidable(history: History, waiting: Collection[EpochApply]) -> History:
         if places:
             blocked[cluster.name] = min(places)
     held = dict[str, int]()  # per cluster, the own epoch from which on nothing is decided
-    kept = {cluster.name: [] for cluster in history.clusters}
+    kept: dict[str, list[Item]] = {cluster.name: [] for cluster in history.clusters}
     for cluster, item in interleave(history):
         name = cluster.name
         if name in held:
