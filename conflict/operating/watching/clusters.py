@@ -45,6 +45,7 @@ class DecidedPart:
         open_epochs: Epoch applies with rows whose moment is open.
         open_places: Epochs whose place is open.
         contradicted: How many rows the binlogs show otherwise.
+        end: Why nothing more can be decided; None if it can.
     """
 
     history: History
@@ -53,6 +54,7 @@ class DecidedPart:
     open_epochs: Sequence[OpenEpoch]
     open_places: Sequence[OpenPlace]
     contradicted: int
+    end: HistoryError | None = None
 
 
 @attrs.define
@@ -120,7 +122,9 @@ class WatchedClusters:
         if all(each.window is None for own in history.applies.values() for each in own):
             return _with_applies(history, history.applies, window.applied), ()
         traced = _with_applies(history, history.applies, window.applied)
-        traced = restricted(traced, touched_rows(traced, setups, window.recorded))
+        untraced = [each for own in history.applies.values() for each in own if each.window is not None]
+        rows = touched_rows(traced, setups, window.recorded).union(*map(self._logged_rows, untraced))
+        traced = restricted(traced, rows)
         facts = {link: LinkFacts(own, range(len(own)), len(own)) for link, own in known.items()}
         self._note(traced)
         with ExitStack() as trials:
@@ -172,12 +176,16 @@ class WatchedClusters:
                 if isinstance(item, Transaction):
                     rows.update(row for change in item.changes for row in touched_keys(change))
                 elif isinstance(item, EpochApply):
-                    log = self.backgrounds[item.source].cluster.log.get(item.foreign_epoch, ())
-                    entries = (each for each in log if isinstance(each, LoggedChange))
-                    rows.update(row for each in entries for row in touched_keys(each.change))
+                    rows.update(self._logged_rows(item))
                     rows.update(self.window.recorded[cluster.name].get((item.epoch, item.group), ()))
         for each in self.backgrounds.values():
             each.note(rows)
+
+    def _logged_rows(self, apply: EpochApply) -> Iterator[RowKey]:
+        """Yield the rows that an epoch touches, as far as its cluster was decided."""
+        for entry in self.backgrounds[apply.source].cluster.log.get(apply.foreign_epoch, ()):
+            if isinstance(entry, LoggedChange):
+                yield from touched_keys(entry.change)
 
     def _play(self, part: History, moments: Moments, places: Sequence[OpenPlace]) -> DecidedPart:
         """Let the appliers do what a part says."""
@@ -197,9 +205,9 @@ class WatchedClusters:
             moments.open_epochs,
             [each for each in places if (each.applier, each.source, each.foreign_epoch) in decided],
             sum(self._contradicted(part, name) for name in self.appliers),
+            next(filter(None, map(self._end, self.appliers)), None),
         )
-        for name, applier in self.appliers.items():
-            self._refuse_end(name, applier.here)
+        for applier in self.appliers.values():
             applier.here.result, applier.here.outcomes = ClusterResult(), []
         return found
 
@@ -218,26 +226,21 @@ class WatchedClusters:
         written = {place: images[place] for place in places & images.keys()}
         return len(contradicted_rows((result.effects, result.images), (effects, written))[1])
 
-    def _refuse_end(self, name: str, cluster: ObservedCluster) -> None:
-        """
-        Make sure that a cluster can go on.
-
-        Raises:
-            HistoryError: Its applier stopped; or rows were there before the logs.
-        """
-        result = cluster.result
-        if result.stop is not None:
-            message = (
-                f"the applier of {name} stops at epoch {result.stop.foreign_epoch}: {result.stop.message}. Once it is "
-                "started again, watch the files from there with another --out"
+    def _end(self, name: str) -> HistoryError | None:
+        """Return why a cluster cannot go on: its applier stopped, or rows were there before the logs."""
+        here = self.appliers[name].here
+        if here.result.stop is not None:
+            stop = here.result.stop
+            return HistoryError(
+                f"the applier of {name} stops at epoch {stop.foreign_epoch}: {stop.message}. Once it is started again, "
+                "watch the files from there with another --out"
             )
-            raise HistoryError(message)
-        if result.unexplained and cluster.cluster.start is None and self.window.run.start_is_open:
-            message = (
+        if here.result.unexplained and here.cluster.start is None and self.window.run.start_is_open:
+            return HistoryError(
                 f"cluster {name} changes rows that no log has made: tables were not empty before the logs. Write "
                 'start = "middle" into the run file, and watch with another --out'
             )
-            raise HistoryError(message)
+        return None
 
     def _forget(self) -> None:
         """Forget what nothing needs any more."""

@@ -16,7 +16,7 @@ import attrs
 from conflict.config.arguments import StageProgress
 from conflict.config.run_file import GivenSchedule, RunFile, matching_files
 from conflict.engine.reference.overwritten import OverwriteSearch
-from conflict.errors import ConfigurationError
+from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.epochs import BinlogEpoch, EpochReader
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
@@ -92,6 +92,7 @@ class Watch:
         state: What it knows.
         record: The record.
         writer: Makes its lines.
+        end: Why it cannot go on; None if it can. The next step raises it.
     """
 
     run_file: RunFile
@@ -100,6 +101,7 @@ class Watch:
     state: WatchState
     record: RecordFile
     writer: RecordWriter
+    end: HistoryError | None = None
     _saved: float = 0.0
     _cost: float = 0.0
 
@@ -140,6 +142,8 @@ class Watch:
             HistoryError: The logs cannot be followed further.
             FormatError: A file cannot be read.
         """
+        if self.end is not None:
+            raise self.end
         state = self.state
         read = self._read()
         if not state.clusters.window.has_begun or not (read or ended):
@@ -152,6 +156,7 @@ class Watch:
         self._forget_extents()
         state.is_ended = ended
         state.figures.count(lines)
+        self.end = part.end
         return read, self.record.append(lines)
 
     def _read(self) -> int:

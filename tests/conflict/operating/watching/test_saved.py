@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conflict.config.run_file import load_run_file
 from conflict.errors import HistoryError
-from conflict.operating.watching.saved import STATE_FILE, RecordFile, load_state, save_state
+from conflict.operating.watching.saved import STATE_FILE, RecordFile, StateOf
+from conflict.runs.run_inputs import run_of
+from tests.corpora import DEMO
 
 LINES = st.lists(st.sampled_from([b"a\n", b"bb\n", b"ccc\n"]), max_size=6)
 
@@ -44,16 +47,22 @@ def test_lines_that_are_decided_no_more(tmp_path: Path) -> None:
 
 def test_a_state(tmp_path: Path) -> None:
     """It comes back with the length of the record; of another run file it is refused."""
+    run = run_of(load_run_file(DEMO / "run.toml"))
+    setup = run.setups.at_start["A"]["cft.t1"]
     record = RecordFile.opened(tmp_path / "records.jsonl", 0)
     record.append([b"a\n"])
-    assert load_state(tmp_path, "run") is None
-    save_state(tmp_path, "run", {"epoch": 2**64 - 1}, record)
-    assert load_state(tmp_path, "run") == ({"epoch": 2**64 - 1}, 2)
+    assert StateOf("run", run).load(tmp_path) is None
+    StateOf("run", run).save(tmp_path, {"epoch": 2**64 - 1, "of": (run, setup)}, record)
+    found, length = StateOf("run", run).load(tmp_path) or ({}, 0)
+    assert length == 2
+    assert found["epoch"] == 2**64 - 1
+    assert found["of"][0] is run
+    assert found["of"][1] is setup
     with pytest.raises(HistoryError, match="another run file"):
-        load_state(tmp_path, "other")
+        StateOf("other", run).load(tmp_path)
     (tmp_path / STATE_FILE).write_bytes(b"nothing")
     with pytest.raises(HistoryError, match="no state of this version"):
-        load_state(tmp_path, "run")
+        StateOf("run", run).load(tmp_path)
 
 
 def test_a_record_that_is_too_short(tmp_path: Path) -> None:
