@@ -56,7 +56,7 @@ class OtherConflictsError(Exception):
 # What going on changes of a cluster, besides its rows, their keys and its result.
 _CHANGING = (
     *("log", "relayed", "earlier", "unclear", "last_unclear", "met", "role", "max_replicated_epoch"),
-    *("exceptions_count", "_own_changes", "_applied_at"),
+    *("exceptions_count", "_own_changes", "_applied_at", "_overwritten"),
 )
 
 
@@ -83,6 +83,7 @@ class ObservedCluster(ReplayedCluster):
     met: set[RowKey] = attrs.field(factory=set)
     _unlogged: dict[Position, list[UnloggedChange]] = attrs.field(factory=dict)
     _kept: dict[Position, dict[RowKey, Row | None]] = attrs.field(factory=dict)
+    _overwritten: deque[tuple[Position, RowKey]] = attrs.field(factory=deque)  # the order of what `earlier` has
     _applied_at: deque[Position] = attrs.field(factory=lambda: deque([START] * OVERLAPPING, OVERLAPPING))
 
     def __attrs_post_init__(self) -> None:
@@ -152,6 +153,7 @@ class ObservedCluster(ReplayedCluster):
     def overwrite(self, key: RowKey, position: Position, before: Row | None) -> None:
         """Note that a row was changed at an own position."""
         self.earlier.setdefault(key, []).append((position, before))
+        self._overwritten.append((position, key))
 
     def rows_at(self, moments: Iterable[RowMoment]) -> dict[RowKey, Row | None]:
         """Return rows as they stood some time ago; as they are now if they did not change since."""
@@ -199,8 +201,11 @@ class ObservedCluster(ReplayedCluster):
 
     def _forget(self, until: Position) -> None:
         """Forget states before changes up to an own position."""
-        kept = {key: [each for each in states if each[0] > until] for key, states in self.earlier.items()}
-        self.earlier = {key: states for key, states in kept.items() if states}
+        while self._overwritten and self._overwritten[0][0] <= until:
+            _, key = self._overwritten.popleft()
+            del self.earlier[key][0]
+            if not self.earlier[key]:
+                del self.earlier[key]
 
 
 def _copied(each: Any) -> Any:

@@ -89,7 +89,7 @@ class WatchedClusters:
         self._begin(history)
         history, places = self._placed(history, known)
         waiting = [] if ended else [each for own in history.applies.values() for each in own if window.waits(each)]
-        part = decidable(history, waiting)
+        part = decidable(history, waiting, window.held)
         moments = self._moments(part)
         part = attrs.evolve(part, clusters=moments.clusters(part.clusters))
         found = self._play(part, moments, places)

@@ -126,7 +126,7 @@ class Watch:
             raise ConfigurationError(message)
         scratch: Folder = Folder(tempfile.mkdtemp(prefix="ndb-conflict-watch-"))
         record = RecordFile.opened(folder / RECORD_FILE, length)
-        return cls(run_file, folder, of, state, record, RecordWriter(run, scratch), time.monotonic())
+        return cls(run_file, folder, of, state, record, RecordWriter(run, scratch), saved=time.monotonic())
 
     def step(self, *, ended: bool = False) -> tuple[int, list[bytes]]:
         """
@@ -146,7 +146,8 @@ class Watch:
             raise self.end
         state = self.state
         read = self._read()
-        if not state.clusters.window.has_begun or not (read or ended):
+        window = state.clusters.window
+        if not window.has_begun or not (read or ended or window.held):
             return read, []
         part = state.clusters.decide(ended=ended)
         state.figures.take(part)

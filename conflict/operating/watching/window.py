@@ -52,6 +52,7 @@ class LogWindow:
         applied: Per link, the last foreign epoch that was decided.
         recent: Per link, the last epoch applies that were decided.
         known: Per link, the max replicated epoch after these.
+        held: By cluster, the position from which on an epoch can have been applied whose trace may still come.
     """
 
     run: Run
@@ -63,6 +64,8 @@ class LogWindow:
     applied: dict[Link, int] = attrs.field(factory=dict)
     recent: dict[Link, list[EpochApply]] = attrs.field(factory=dict)
     known: dict[Link, int] = attrs.field(factory=dict)
+    held: dict[str, Position] = attrs.field(factory=dict)
+    _waiting: dict[Link, int] = attrs.field(factory=dict)  # per link, the epoch that waited for a trace last time
     _first: dict[str, int] = attrs.field(factory=dict)
 
     @property
@@ -123,6 +126,7 @@ class LogWindow:
             The History, and per link the max replicated epoch before each epoch apply.
         """
         summaries = self.usable()
+        self.held = {}
         starts = self._starts(summaries)
         applies = {link: self._applies(link, summaries, starts, ended=ended) for link in self.links}
         clusters = []
@@ -207,16 +211,25 @@ class LogWindow:
         return [*self.recent.get(link, ()), *found]
 
     def _placeable(self, link: Link, applies: Sequence[EpochApply]) -> Iterator[EpochApply]:
-        """Yield the epoch applies up to the last trace, and those after it that bring nothing, and one more."""
+        """
+        Yield the epoch applies up to the last trace, and those after it that bring nothing.
+
+        The next one mostly leaves a trace soon, so it is only tried (`WatchedClusters`) if it waits for longer.
+        """
         brought = {each.number for each in self.epochs[link[1]] if brings(each)}
         last = max((number for number, each in enumerate(applies) if each.traced), default=-1)
         for number, each in enumerate(applies):
             if number <= last:
                 yield each
-            else:
+            elif each.foreign_epoch not in brought:
                 yield attrs.evolve(each, applied=True)
-                if each.foreign_epoch in brought:
-                    return
+            else:
+                if self._waiting.get(link) == each.foreign_epoch:
+                    yield attrs.evolve(each, applied=True)
+                else:
+                    self.held[link[0]] = each.epoch, each.group
+                self._waiting[link] = each.foreign_epoch
+                return
 
     def waits(self, apply: EpochApply) -> bool:
         """Whether the place of an epoch apply is not known yet."""
@@ -285,29 +298,30 @@ def brings(epoch: BinlogEpoch) -> bool:
     return bool(epoch.transactions) or any(change.flags & _SENT for _, change in epoch.consequences)
 
 
-def decidable(history: History, waiting: Collection[EpochApply]) -> History:
+def decidable(history: History, waiting: Collection[EpochApply], held: Mapping[str, Position]) -> History:
     """
     Return the part of a History before anything that is not decided yet, in the order of causes.
 
     Args:
         history: The History, with its epoch applies in the timelines.
         waiting: Those of them whose place is not known yet.
+        held: By cluster, a position after which nothing is decided.
     """
-    blocked = dict[str, Position]()
+    blocked = dict(held)
     for cluster in history.clusters:
         places = [(each.epoch, each.group) for each in cluster.timeline if each in waiting]
         if places:
             blocked[cluster.name] = min(places)
-    held = dict[str, int]()  # per cluster, the own epoch from which on nothing is decided
+    ended = dict[str, int]()  # per cluster, the own epoch from which on nothing is decided
     kept: dict[str, list[Item]] = {cluster.name: [] for cluster in history.clusters}
     for cluster, item in interleave(history):
         name = cluster.name
-        if name in held:
+        if name in ended:
             continue
         is_late = name in blocked and (item in waiting or (item.epoch, item.group) > blocked[name])
-        is_caused = isinstance(item, EpochApply) and item.foreign_epoch >= held.get(item.source, END[0])
+        is_caused = isinstance(item, EpochApply) and item.foreign_epoch >= ended.get(item.source, END[0])
         if is_late or is_caused:
-            held[name] = item.epoch
+            ended[name] = item.epoch
         else:
             kept[name].append(item)
     clusters = tuple(attrs.evolve(each, timeline=tuple(kept[each.name])) for each in history.clusters)
