@@ -7,6 +7,7 @@ repaired.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from conflict.errors import ConfigurationError
 from ndb_formats.errors import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from conflict.config.configuration import Configuration
     from conflict.config.run_file import RunFile
