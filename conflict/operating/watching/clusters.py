@@ -250,8 +250,8 @@ class WatchedClusters:
                 cluster.forget_epochs(done)
         for name, background in self.backgrounds.items():
             background.cluster.result, background.cluster.outcomes = ClusterResult(), []
-            places = [(each.epoch, each.group) for each in self._recent(name)]
-            if len(places) >= OVERLAPPING:
+            places = [(each.epoch, each.group) for each in self._recent(name)[-OVERLAPPING:]]
+            if len(places) == OVERLAPPING:
                 background.forget(min(places))
         for cluster in self._clusters():
             assert isinstance(cluster.store.rows, PackedRows)

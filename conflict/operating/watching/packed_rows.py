@@ -87,6 +87,17 @@ class PackedRows(MutableMapping[RowKey, Row]):
             self._packed[key] = self._bytes_of(row)
         self._last, self._new, self._read = self._new, {}, {}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle it as one block of bytes, which is much faster than object by object."""
+        fresh = ((key, self._bytes_of(row)) for part in (self._last, self._new) for key, row in part.items())
+        return PackedRows.of_bytes, (marshal.dumps([*self._packed.items(), *fresh]), self.names)
+
+    @classmethod
+    def of_bytes(cls, data: bytes, names: list[str]) -> PackedRows:
+        """Return rows that were pickled; `names` as they were then."""
+        numbers = {name: number for number, name in enumerate(names)}
+        return cls(names, numbers, packed=dict(marshal.loads(data)))  # noqa: S302  # made here
+
     def _numbered(self, name: str) -> int:
         number = self._number.setdefault(name, len(self.names))
         if number == len(self.names):

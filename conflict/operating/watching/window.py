@@ -272,10 +272,11 @@ class LogWindow:
                     self.applied[link] = item.foreign_epoch
                     self.known[link] = max(self.known.get(link, 0), news.get(item.foreign_epoch, 0))
                     # Its place is known now.
-                    self.recent[link] = [
-                        *self.recent.get(link, ()),
-                        attrs.evolve(item, window=None, moments=()),
-                    ][-OVERLAPPING:]
+                    self.recent.setdefault(link, []).append(attrs.evolve(item, window=None, moments=()))
+        for (applier, source), own in self.recent.items():
+            # They bound the places of the epochs that the other cluster has not applied yet.
+            done = sum(each.epoch <= self.applied.get((source, applier), -1) for each in own)
+            del own[: max(min(done - 1, len(own) - OVERLAPPING), 0)]
         for name, own in self.epochs.items():
             done = self._done(name)
             for place in recorded_effects(own[:done]):
