@@ -4,10 +4,12 @@ Follows the logs of a run: reads what came, decides what can be decided, appends
 
 from __future__ import annotations
 
+import gc
 import json
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ from ndb_formats.schema.tables import split_full_name
 _STEP = 20_000  # row changes that are read at a time, at most
 _PAUSE = 0.1  # seconds between two looks at the files
 _SAVED_AFTER = 10.0  # seconds after which the state is written again, at least
+_COLLECTIONS = 200_000, 20, 1000  # `gc.set_threshold`
 _SAVING = 20  # and so many times as long as that takes
 
 
@@ -239,22 +242,34 @@ def followed(
         until_idle: End when all that is there was read.
     """
     figures = FigureFile(metrics)
-    try:
-        while True:
-            read, lines = watch.look()
+    with _few_collections():
+        try:
+            while True:
+                read, lines = watch.look()
+                yield from map(json.loads, lines)
+                figures.write_in_time(watch.state.figures)
+                progress("deciding epochs", watch.state.figures.decided, watch.state.figures.read)
+                if not read and until_idle:
+                    break
+                if not read:
+                    time.sleep(_PAUSE)
+            _, lines = watch.step(ended=True)
             yield from map(json.loads, lines)
-            figures.write_in_time(watch.state.figures)
-            progress("deciding epochs", watch.state.figures.decided, watch.state.figures.read)
-            if not read and until_idle:
-                break
-            if not read:
-                time.sleep(_PAUSE)
-        _, lines = watch.step(ended=True)
-        yield from map(json.loads, lines)
-    except EndOfWatch:
-        pass
-    watch.save()
-    figures.write(watch.state.figures)
+        except EndOfWatch:
+            pass
+        watch.save()
+        figures.write(watch.state.figures)
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Let Python look for circles of objects rarely: the rows are many, and make none."""
+    before = gc.get_threshold()
+    gc.set_threshold(*_COLLECTIONS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def refuse_run(run_file: RunFile, run: Run) -> None:

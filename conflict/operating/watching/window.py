@@ -277,11 +277,11 @@ class LogWindow:
             # They bound the places of the epochs that the other cluster has not applied yet.
             done = sum(each.epoch <= self.applied.get((source, applier), -1) for each in own)
             del own[: max(min(done - 1, len(own) - OVERLAPPING), 0)]
-        for name, own in self.epochs.items():
+        for name, epochs in self.epochs.items():
             done = self._done(name)
-            for place in recorded_effects(own[:done]):
+            for place in recorded_effects(epochs[:done]):
                 del self.recorded[name][place]
-            del own[:done]
+            del epochs[:done]
 
     def _done(self, name: str) -> int:
         """Return how many of the first epochs of a cluster are needed no more: they were decided on both clusters."""

@@ -22,6 +22,7 @@ PRINTING = {
     "lost": ["lost", "result"],
     "repair": ["repair", "result", "--rule", "*=newest"],
     "window": ["window", RUN],
+    "watch": ["watch", RUN, "--until-idle"],
     "audit": ["audit", RUN],
     "channel": ["channel", BINLOG, "--to", "1", "--after-epoch", "5317169512466"],
     "init": ["init", str(DEMO), "--schema", SCHEMA, "--out", "run.toml"],
