@@ -183,11 +183,10 @@ def watch(
         HistoryError: The logs cannot be followed further.
     """
     from conflict.config.run_file import RunFile, load_run_file
-    from conflict.operating.watching.watch import Watch, followed
+    from conflict.operating.watching.watch import followed
 
     run_file = run if isinstance(run, RunFile) else load_run_file(Path(run).absolute())
-    found = Watch.opened(run_file, Path(out))
-    return followed(found, path_of(metrics), progress, until_idle=until_idle)
+    return followed(run_file, Path(out), path_of(metrics), progress, until_idle=until_idle)
 
 
 @typed(result=Typed("RESULT", "Folder that resolve wrote."), rows_per_transaction=Typed("N", at_least=1))

@@ -28,9 +28,10 @@ from conflict.engine.reference.row_store import RowKey, touched_keys
 from conflict.errors import HistoryError
 from conflict.history.model import History, Link
 from conflict.history.shown_effects import recorded_images
-from conflict.history.timeline import OVERLAPPING, EpochApply, Transaction, timeline_of
+from conflict.history.timeline import OVERLAPPING, EpochApply, RowChange, Transaction, timeline_of
 from conflict.operating.watching.packed_rows import PackedRows
 from conflict.operating.watching.window import LogWindow, decidable
+from ndb_formats.events.rows_event import ConflictFlag
 
 
 @attrs.frozen
@@ -55,6 +56,34 @@ class DecidedPart:
     open_places: Sequence[OpenPlace]
     contradicted: int
     end: HistoryError | None = None
+
+
+@attrs.define
+class WatchedCluster(ObservedCluster):
+    """
+    One cluster, which notes where its log shows another row than the logs have made.
+
+    Attributes:
+        otherwise: Its own changes whose before image is another row.
+    """
+
+    otherwise: list[RowChange] = attrs.field(factory=list)
+
+    def make(self, change: RowChange, transaction: Transaction) -> None:
+        """Make a change of an own transaction."""
+        if change.before is not None and not change.keyless and not change.flags & ConflictFlag.READ:
+            row = self.store.get((change.table, change.key))
+            known = {} if row is None else row.payloads
+            found = zip(change.before.present, change.before.payloads, strict=True)
+            if any(known.get(place, payload) != payload for place, payload in found):
+                self._note_otherwise(change, transaction.epoch)
+        super().make(change, transaction)
+
+    def _note_otherwise(self, change: RowChange, epoch: int) -> None:
+        """Note a change, unless the applier changed its row in the same epoch: those two have no order."""
+        own = (effects for (number, _), effects in self.shown.items() if number == epoch)
+        if not any((change.table, change.key) in effects for effects in own):
+            self.otherwise.append(change)
 
 
 @attrs.define
@@ -102,7 +131,9 @@ class WatchedClusters:
         setups, recorded = self.window.run.setups.at_start, self.window.recorded
         if not self.appliers:
             skip = self.window.run.configuration.skip_missing
-            self.appliers = observed_appliers(history, setups, skip_missing=skip, shown=recorded)
+            self.appliers = observed_appliers(
+                history, setups, skip_missing=skip, shown=recorded, made_of=WatchedCluster
+            )
             self.backgrounds = backgrounds_at_start(history, setups, recorded)
             for cluster in self._clusters():
                 rows, cluster.store.rows = cluster.store.rows, PackedRows()
@@ -234,6 +265,14 @@ class WatchedClusters:
             return HistoryError(
                 f"the applier of {name} stops at epoch {stop.foreign_epoch}: {stop.message}. Once it is started again, "
                 "watch the files from there with another --out"
+            )
+        if isinstance(here, WatchedCluster) and here.otherwise:
+            change = here.otherwise[0]
+            place = "" if change.origin is None else f"{change.origin.file}, position {change.origin.position}: "
+            return HistoryError(
+                f"{place}a row of {change.table} is another one than the logs of both clusters have made: it was "
+                f"changed on {name} without a log, or another conflict function was in force. Only resolve tells what "
+                "that changed; resolve these logs"
             )
         if here.result.unexplained and here.cluster.start is None and self.window.run.start_is_open:
             return HistoryError(

@@ -59,6 +59,7 @@ class RecordWriter:
         """
         if not epochs:
             return []
+        self.scratch.delete()  # what a kill left
         self._write(epochs, history)
         result = Result(self.scratch, self._document(), {})
         facts = read_facts(result, ALL)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import gc
 import json
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from conflict.engine.reference.overwritten import OverwriteSearch
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.epochs import BinlogEpoch, EpochReader
 from conflict.history.grid.folder import Folder
+from conflict.history.grid.whole_files import one_writer
 from conflict.history.run import Run
 from conflict.operating.watching.clusters import WatchedClusters
 from conflict.operating.watching.figures import FigureFile, Figures
@@ -32,6 +32,7 @@ from conflict.operating.watching.window import LogWindow
 from conflict.runs.run_inputs import run_of
 from ndb_formats.schema.tables import split_full_name
 
+_SCRATCH = "scratch"  # in the folder of the watch
 _STEP = 20_000  # row changes that are read at a time, at most
 _PAUSE = 0.1  # seconds between two looks at the files
 _SAVED_AFTER = 10.0  # seconds after which the state is written again, at least
@@ -127,7 +128,7 @@ class Watch:
         if state.is_ended:
             message = f"the watch in {folder} was ended with --until-idle; watch with another --out"
             raise ConfigurationError(message)
-        scratch: Folder = Folder(tempfile.mkdtemp(prefix="ndb-conflict-watch-"))
+        scratch = Folder(str((folder / _SCRATCH).absolute()))
         record = RecordFile.opened(folder / RECORD_FILE, length)
         return cls(run_file, folder, of, state, record, RecordWriter(run, scratch), saved=time.monotonic())
 
@@ -230,19 +231,21 @@ class EndOfWatch(Exception):  # noqa: N818  # no error
 
 
 def followed(
-    watch: Watch, metrics: Path | None, progress: StageProgress, *, until_idle: bool
+    run_file: RunFile, folder: Path, metrics: Path | None, progress: StageProgress, *, until_idle: bool
 ) -> Iterator[dict[str, Any]]:
     """
     Yield the records of a watch as they are written; see `conflict.watch`.
 
     Args:
-        watch: The watch.
+        run_file: The run.
+        folder: The folder of the watch.
         metrics: File of its figures; None for none.
         progress: Called after each look at the files; an `EndOfWatch` that it raises ends the watch.
         until_idle: End when all that is there was read.
     """
     figures = FigureFile(metrics)
-    with _few_collections():
+    with one_writer(folder), _few_collections():
+        watch = Watch.opened(run_file, folder)
         try:
             while True:
                 read, lines = watch.look()

@@ -109,13 +109,13 @@ def test_the_command_and_the_iterator(tmp_path: Path) -> None:
     counted = [line for line in (tmp_path / "m.prom").read_text().splitlines() if line.startswith("ndb_conflict_conf")]
     assert sum(int(line.split()[-1]) for line in counted) == sum(each["kind"] == "conflict" for each in records)
     with pytest.raises(ConfigurationError, match="was ended with --until-idle"):
-        conflict.watch(feed.run_file, out=tmp_path / "b")
+        list(conflict.watch(feed.run_file, out=tmp_path / "b"))
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
     """A schedule in the run file; an applier that stops, after the records up to there."""
     with pytest.raises(ConfigurationError, match="watch does not follow a schedule"):
-        conflict.watch(DEMO / "run.toml", out=tmp_path / "demo")
+        list(conflict.watch(DEMO / "run.toml", out=tmp_path / "demo"))
     case = next(path for path in (RECORDINGS / "conflict").glob("*/*") if path.name == "probe_type2")
     feed = feed_of(case, tmp_path, 8, 1 << 20)
     for _ in feed.growth():
