@@ -258,6 +258,8 @@ def followed(
                     time.sleep(_PAUSE)
             _, lines = watch.step(ended=True)
             yield from map(json.loads, lines)
+            if watch.end is not None:
+                raise watch.end
         except EndOfWatch:
             pass
         watch.save()
