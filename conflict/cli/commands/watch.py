@@ -34,7 +34,7 @@ def watch(call: Call[Iterator[dict[str, Any]]], out: Path) -> None:
             count += 1
     word = "record" if count == 1 else "records"
     console.print(
-        f"{count:,} {word} appended to {out / 'records.jsonl'}.", markup=False, highlight=False, soft_wrap=True
+        f"Wrote {count:,} {word} to {out / 'records.jsonl'}.", markup=False, highlight=False, soft_wrap=True
     )
     exit_with(ExitCode.DONE)
 
