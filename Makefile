@@ -100,13 +100,14 @@ fuzz: setup              ## Inputs that nobody meant, for every reader: make fuz
 
 bench: $(PEERS)          ## Measure decoding, ingest and resolving beside their peers; results go to build/bench
 	$(BIN)/python -m benchmarks.decode --peer-python $(PEERS)/bin/python --out build/bench/decode.json
+	$(BIN)/python -m benchmarks.value_types --out build/bench/value_types.json
 	$(BIN)/python -m benchmarks.decode_files --peer-python $(PEERS)/bin/python --out build/bench/decode_files.json
 	$(BIN)/python -m benchmarks.sizes --out build/bench/sizes.json
 	$(BIN)/python -m benchmarks.ingest --out build/bench/ingest.json
 	$(BIN)/python -m benchmarks.end_to_end --out build/bench/end_to_end.json
 	$(BIN)/python -m benchmarks.busy --out build/bench/busy.json
 	$(BIN)/python -m benchmarks.resolve --peer-python $(PEERS)/bin/python --out build/bench/resolve.json
-	$(BIN)/python -m benchmarks.scaling --repeat 3 --out build/bench/scaling.json
+	$(BIN)/python -m benchmarks.scaling --out build/bench/scaling.json
 	$(BIN)/python -m benchmarks.compare --out build/bench/compare.json
 	$(BIN)/python -m benchmarks.first_minute --out build/bench/first_minute.json
 	$(BIN)/python -m benchmarks.uses --out build/bench/uses.json

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from unittest import mock
 
@@ -17,11 +18,11 @@ from benchmarks.machine import environment, start
 from benchmarks.makers.ndb_maker import SCHEMA, SERVER, write_ndb_binlog
 from benchmarks.timing import Timing, markdown_table, measure, write_results
 from conflict.history.grid.folder import Folder
-from conflict.history.grid.key_numbering import KeyTask, number_keys
+from conflict.history.grid.key_numbering import KINDS, KeyRun, KeyTask, number_keys
 from conflict.history.ingestion import segment_task
 from conflict.history.ingestion.segment_arrays import UnreadableError
 from conflict.history.ingestion.segment_task import SegmentTask, read_segment
-from conflict.history.ingestion.segments import load_record, plan_segments
+from conflict.history.ingestion.segments import SegmentRecord, plan_segments
 from conflict.history.run import TableNumbers
 from ndb_formats.schema.create_table import parse_schema
 
@@ -30,19 +31,22 @@ NUMBERS = TableNumbers(TABLES.tables, {"bench.accounts": "version", "bench.peopl
 BUCKETS = 4
 
 
-def _read(file: Path, history: Folder) -> int:
-    """Read every segment of a file; return how many there are."""
-    segments = plan_segments([file]).segments
-    for segment in segments:
+def _read(file: Path, history: Folder) -> list[SegmentRecord]:
+    """Read every segment of a file."""
+    return [
         read_segment(SegmentTask("A", SERVER, (str(file),), segment, TABLES, NUMBERS, BUCKETS, history))
-    return len(segments)
+        for segment in plan_segments([file]).segments
+    ]
 
 
-def _number(history: Folder, segments: int) -> None:
+def _number(history: Folder, records: Sequence[SegmentRecord]) -> None:
     """Number the keys of all buckets."""
-    types = load_record(history, "A", 0).types
-    for bucket in range(BUCKETS):
-        number_keys(KeyTask(history, bucket, (), 0, {"A": range(segments)}, NUMBERS, types))
+    segments, types = {"A": range(len(records))}, records[0].types
+    run = KeyRun(history=history, batches=(), batch=0, segments=segments, numbers=NUMBERS, types=types)
+    for task in KeyTask.of_buckets(
+        run, BUCKETS, {(kind, "A"): [each.places[kind] for each in records] for kind in KINDS}
+    ):
+        number_keys(task)
 
 
 def main() -> None:
@@ -61,8 +65,8 @@ def main() -> None:
             timing = measure(lambda: _read(file, history), runs=1, warm_up=False)
         results.append(("row by row", timing))
         results.append(("in columns", measure(lambda: _read(file, history), runs=options.runs)))
-        count = _read(file, history)
-        results.append(("numbering keys", measure(lambda: _number(history, count), runs=options.runs)))
+        records = _read(file, history)
+        results.append(("numbering keys", measure(lambda: _number(history, records), runs=options.runs)))
         table = [
             (
                 name,

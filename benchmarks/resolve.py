@@ -8,10 +8,11 @@ counters; and once more with the final rows of all tables, for which images have
 so is a first run over a small History, which compiles the kernels, and a first one over the History itself. Histories
 are made as the function's tables are usually logged (see `benchmarks.makers.history_maker`).
 
-The reference engine resolves a smaller History of the same kind in memory. DuckDB merely numbers each key's changes in
-order, by a window query over the same files on as many cores (see `benchmarks/peer_duckdb.py`); without --peer-python
-it is left out. Outside the times it is checked that job and reference engine come to the same result on the smaller
-History, that the job decided every change that was taken, and that DuckDB saw all changes and keys.
+The reference engine resolves a smaller History of the same kind in memory. DuckDB judges nothing: on as many cores, one
+window query numbers each key's changes over the same files, and another one makes the final rows of both clusters, from
+values that stand in columns already (see `benchmarks/peer_duckdb.py`); without --peer-python it is left out. Outside
+the times it is checked that job and reference engine come to the same result on the smaller History, that the job
+decided every change that was taken, and that DuckDB saw all changes.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from benchmarks.makers.history_buckets import plan_of
 from benchmarks.makers.history_maker import configuration, make_history, usual_binlog_type
 from benchmarks.makers.history_reader import read_history
 from benchmarks.makers.history_shape import Shape
+from benchmarks.makers.history_values import values_of
 from benchmarks.sessions import Measured, Session, session
 from benchmarks.timing import Run, Timing, in_turns, markdown_table, measure, write_results
 from conflict.engine.reference.replay import resolve
@@ -100,7 +102,7 @@ def applied(shape: Shape) -> int:
 
 @attrs.frozen
 class DuckDB:
-    """DuckDB's query over a History, in a process of its own; `facts` are what it saw."""
+    """Queries of DuckDB over a History, in a process of its own; `facts` are what it saw."""
 
     facts: dict[str, Any]
     _process: subprocess.Popen[str]
@@ -114,14 +116,11 @@ class DuckDB:
 
 
 @contextmanager
-def duckdb(history: Path, cores: int, python: str) -> Iterator[DuckDB]:
-    """Start DuckDB by an interpreter that has it, and check that it sees every change."""
-    script = Path(__file__).with_name("peer_duckdb.py")
-    command = [python, str(script), str(history), str(cores)]
+def duckdb(asked: Sequence[str | Path], cores: int, python: str) -> Iterator[DuckDB]:
+    """Start DuckDB by an interpreter that has it; what is asked are the arguments of `benchmarks/peer_duckdb.py`."""
+    command = [python, str(Path(__file__).with_name("peer_duckdb.py")), *map(str, asked), str(cores)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - the caller's interpreter
-        facts = _next(process)
-        assert facts["changes"] == json.loads((history / "history.json").read_text(encoding="utf-8"))["changes"]
-        yield DuckDB(facts, process)
+        yield DuckDB(_next(process), process)
 
 
 def _next(process: subprocess.Popen[str]) -> dict[str, Any]:
@@ -155,13 +154,13 @@ def warm_up(spark: Session, function: str, scratch: Path) -> None:
 
 @attrs.frozen
 class Result:
-    """One function: all of the job, without final rows, the reference engine, DuckDB if it is there, statistics."""
+    """One function: all of the job, without final rows, the reference engine, DuckDB by query, statistics."""
 
     function: str
     job: Measured
     without_rows: Measured
     reference_rate: float
-    peer: dict[str, Any] | None
+    peers: dict[str, dict[str, Any]]
     shape: dict[str, Any]
 
 
@@ -175,12 +174,14 @@ def measured(function: str, spark: Session, arguments: argparse.Namespace, scrat
     job, without = (
         spark.prepare(history, function, binlog_type, scratch, final_rows=final_rows) for final_rows in (True, False)
     )
-    works = {"job": job.run, "without": without.run}
+    works, facts = {"job": job.run, "without": without.run}, {}
     with ExitStack() as stack:
-        facts = None
         if arguments.peer_python:
-            peer = stack.enter_context(duckdb(history, arguments.cores, arguments.peer_python))
-            works["peer"], facts = peer.run, peer.facts
+            for kind, more in (("order", []), ("rows", [values_of(history)])):
+                asked = (kind, history, *more)
+                peer = stack.enter_context(duckdb(asked, arguments.cores, arguments.peer_python))
+                works[kind], facts[kind] = peer.run, peer.facts
+            assert facts["order"]["changes"] == shape.changes
         runs = in_turns(works, arguments.repeat, again=arguments.repeat)
     all_of_it = job.measured(runs["job"])
     assert decided(all_of_it) == applied(shape)
@@ -190,15 +191,15 @@ def measured(function: str, spark: Session, arguments: argparse.Namespace, scrat
         all_of_it,
         without.measured(runs["without"]),
         arguments.reference_changes / statistics.median(timing.wall),
-        None if facts is None else _peer_document(facts, runs["peer"]),
+        {kind: _peer_document(found, shape.changes, runs[kind]) for kind, found in facts.items()},
         statistics_of(shape, all_of_it),
     )
 
 
-def _peer_document(facts: dict[str, Any], runs: Sequence[Run]) -> dict[str, Any]:
+def _peer_document(facts: dict[str, Any], changes: int, runs: Sequence[Run]) -> dict[str, Any]:
     """Return what DuckDB took, for JSON."""
     wall = [run.wall for run in runs]
-    rate = facts["changes"] / statistics.median(wall)
+    rate = changes / statistics.median(wall)
     return {**facts, "wall": wall, "processor": [run.processor for run in runs], "changes_per_second": rate}
 
 
@@ -243,20 +244,19 @@ def ratio_table(results: list[Result]) -> str:
     """Return how many times faster the job is than each peer, and than the goal where there is one."""
     rows = []
     for result in results:
-        peer = result.peer
         goal = GOALS.get(result.function)
         both = (result.without_rows.rate, result.job.rate)
-        ordering = peer["changes_per_second"] if peer else None
+        peers = [result.peers.get(kind, {}).get("changes_per_second") for kind in ("order", "rows")]
         rows.append(
             [
                 f"`{result.function}`",
-                *(f"{rate / ordering:.2f}x" if ordering else "not measured" for rate in both),
+                *(f"{rate / peer:.2f}x" if peer else "not measured" for rate, peer in zip(both, peers, strict=True)),
                 f"{result.job.rate / result.reference_rate:.0f}x",
                 *(f"{rate / goal:.2f}x of {goal / MILLION:.0f}" if goal else "none" for rate in both),
             ]
         )
     headings = [
-        "the job, compared with", "DuckDB's window query", "with final rows", "reference engine, with final rows",
+        "the job, compared with", "DuckDB's order", "DuckDB's final rows", "reference engine, with final rows",
         "goal, million/s", "with final rows",
     ]  # fmt: skip
     return markdown_table(headings, rows)
@@ -324,7 +324,7 @@ def document(
                 "job": result.job.document(),
                 "job_without_final_rows": result.without_rows.document(),
                 "reference_changes_per_second": result.reference_rate,
-                "duckdb": result.peer,
+                "duckdb": result.peers,
                 "history": result.shape,
             }
             for result in results

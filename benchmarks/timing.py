@@ -130,12 +130,13 @@ def _stolen_seconds() -> float:
         return 0.0
 
 
-def measure_command(command: Sequence[str], *, runs: int) -> Timing:
-    """Run a command, its output thrown away."""
+def measure_command(command: Sequence[str], *, runs: int, output: Path = Path(os.devnull)) -> Timing:
+    """Run a command, its output written to a file, or thrown away."""
     wall, processor = [], []
     for _ in range(runs):
         before, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)  # noqa: S603 - the command is the caller's
+        with output.open("wb") as stream:
+            subprocess.run(command, stdout=stream, check=True)  # noqa: S603 - the command is the caller's
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         wall.append(time.perf_counter() - before)
         processor.append(after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime)

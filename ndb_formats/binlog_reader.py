@@ -41,6 +41,7 @@ from ndb_formats.stored import path_of
 FIRST_POSITION = len(BINLOG_MAGIC)
 ENCRYPTED_FROM_HERE = "the events after it are encrypted; fetch the file with mysqlbinlog --read-from-remote-server"
 allow_unpacked(os.environ.get(UNPACKED_OPTION))
+_TYPES = {each.value: each for each in EventType}
 
 
 @attrs.frozen
@@ -68,8 +69,7 @@ class Event:
     @property
     def type(self) -> EventType | None:
         """Event type; None if this version does not know it."""
-        code = self.header.type_code
-        return EventType(code) if code in EventType._value2member_map_ else None
+        return _TYPES.get(self.header.type_code)
 
     @property
     def end(self) -> int:

@@ -7,21 +7,22 @@ and goes with the process.
 
 from __future__ import annotations
 
-import atexit
 import errno
 import hashlib
+import io
 import os
 import posixpath
 import re
 import shutil
 import stat
-import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path, PosixPath
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
+
+from ndb_formats.scratch import scratch_folder
 
 # A scheme and a slash: `s3://bucket/run`, what `Path` makes of it, and short forms as `dbfs:/run`.
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
@@ -31,6 +32,7 @@ _DIGEST_BYTES = 1 << 12
 # Of the first event's flags, the byte that says whether the server still writes the file.
 _IN_USE_AT = 4 + 17
 _BLOCK = 1 << 26  # bytes that one request asks for
+_WHOLE = 8 << 20  # bytes of a file that is read whole, though few of them may be needed
 _SAME = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "gcs": "gs"}  # what Hadoop and others call them
 
 
@@ -189,6 +191,62 @@ def fetch(address: str, target: str) -> None:
     part.replace(target)
 
 
+@contextmanager
+def opened_at(address: str, size: int) -> Iterator[IO[bytes]]:
+    """
+    Open a file here or on object storage, to read parts of it; nothing of it stays here.
+
+    Args:
+        address: A path or an address.
+        size: Its size in bytes; a small file is asked for once.
+    """
+    if not is_address(address):
+        with open(address, "rb") as file:
+            yield file
+        return
+    with naming(address):
+        opened = (
+            storage(address).open(address, "rb") if size > _WHOLE else io.BytesIO(storage(address).cat_file(address))
+        )
+    with opened:
+        yield opened
+
+
+def fetch_pieces(pieces: Sequence[tuple[str, int, int]], target: IO[bytes]) -> None:
+    """
+    Fetch pieces of files, some at a time, and write them to an open file one after the other.
+
+    Args:
+        pieces: Address of a file, and where a piece of it starts and ends; all on one storage.
+        target: Where they go.
+
+    Raises:
+        OSError: The storage does not answer, or a file ends before.
+    """
+    for some in _some(pieces):
+        addresses, starts, stops = map(list, zip(*some, strict=True))
+        for found, (address, start, stop) in zip(
+            storage(addresses[0]).cat_ranges(addresses, starts, stops), some, strict=True
+        ):
+            with naming(address):
+                if isinstance(found, BaseException):
+                    raise found
+                if len(found) != stop - start:
+                    message = f"it has no bytes {start} to {stop}"
+                    raise ValueError(message)
+            target.write(found)
+
+
+def _some(pieces: Sequence[tuple[str, int, int]]) -> Iterator[Sequence[tuple[str, int, int]]]:
+    """Yield pieces, so many at a time that memory holds them."""
+    first, size = 0, 0
+    for place, (_, start, stop) in enumerate(pieces):
+        size += stop - start
+        if size >= _BLOCK or place == len(pieces) - 1:
+            yield pieces[first : place + 1]
+            first, size = place + 1, 0
+
+
 def put(source: str, address: str) -> None:
     """Upload a file, whole."""
     with naming(address):
@@ -302,13 +360,6 @@ class _Copies:
 def _facts(info: dict[str, Any]) -> os.stat_result:
     kind = stat.S_IFDIR if info["type"] == "directory" else stat.S_IFREG
     return os.stat_result((kind | 0o444, 0, 0, 1, 0, 0, info["size"] or 0, 0, 0, 0))
-
-
-def scratch_folder() -> str:
-    """Return a new folder that only this user may enter, and that goes with the process."""
-    folder = tempfile.mkdtemp(prefix="ndb-conflict-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 def digest_of_ends(file: Path, stop: int) -> str:

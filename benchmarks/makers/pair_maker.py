@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import struct
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import attrs
@@ -35,6 +36,7 @@ ROWS = 200  # own changes of an epoch; the last one is of a row that the other c
 CONTESTED = 1000  # rows that both change, in turns
 FIRST_EPOCH = 1 << 32
 SHAPES = 8  # epochs that are encoded
+BLOCK_ROWS = 1 << 18  # own changes that are made at once
 SCHEMA = """
 CREATE TABLE account (
   id BIGINT UNSIGNED NOT NULL PRIMARY KEY, version BIGINT UNSIGNED NOT NULL, amount INT NOT NULL,
@@ -105,23 +107,32 @@ class Section:
     transactions: Int64
     epochs: Int64
 
-    def filled(self, values: Values, epoch: int, status: int) -> npt.NDArray[np.uint8]:
-        """Return the events with the values of an epoch, and with an epoch for `ndb_apply_status`."""
-        data, rows = self.data.copy(), len(self.after)
+    def filled(self, values: Values, epochs: Int64, status: Int64) -> npt.NDArray[np.uint8]:
+        """
+        Return the events with the values of epochs. Shape (epochs, bytes).
+
+        Args:
+            values: The values.
+            epochs: The epochs.
+            status: For each, an epoch for `ndb_apply_status`.
+        """
+        data, rows = np.tile(self.data, (len(epochs), 1)), len(self.after)
         for places, version in ((self.before, values.before), (self.after, values.version)):
             if len(places):
-                _put(data, places + ID, values.id[epoch, :rows], 8)
-                _put(data, places + VERSION, version[epoch, :rows], 8)
-                _put(data, places + AMOUNT, values.amount[epoch, :rows], 4)
+                _put(data, places + ID, values.id[epochs, :rows], 8)
+                _put(data, places + VERSION, version[epochs, :rows], 8)
+                _put(data, places + AMOUNT, values.amount[epochs, :rows], 4)
         numbers = self.data[self.transactions[:, None] + np.arange(3)] @ np.array([1, 1 << 8, 1 << 16], np.uint64)
-        _put(data, self.transactions, numbers + np.uint64(epoch << 24), 8)
-        _put(data, self.epochs, np.full(len(self.epochs), status, np.uint64), 8)
-        _put_checksums(data, self.events)
+        _put(data, self.transactions, numbers + (epochs[:, None] << 24).astype(np.uint64), 8)
+        _put(data, self.epochs, np.repeat(status[:, None], len(self.epochs), axis=1).astype(np.uint64), 8)
+        starts = np.arange(len(epochs))[:, None] * len(self.data) + self.events
+        _put_checksums(data.ravel(), starts.ravel())
         return data
 
 
 def _put(data: npt.NDArray[np.uint8], places: Int64, values: npt.NDArray[np.uint64], width: int) -> None:
-    data[places[:, None] + np.arange(width)] = values.view(np.uint8).reshape(-1, 8)[:, :width]
+    filled = np.ascontiguousarray(values).view(np.uint8).reshape(*values.shape, 8)
+    data[:, places[:, None] + np.arange(width)] = filled[:, :, :width]
 
 
 @kernel
@@ -255,8 +266,8 @@ def _values(cluster: int, epochs: int, rows: int, seed: int) -> Values:
 _CONTESTED_FROM, _OTHERS_FROM = 1 << 40, 1 << 41
 
 
-def _epochs(cluster: int, values: tuple[Values, Values], epochs: int) -> Iterator[npt.NDArray[np.uint8]]:
-    """Yield the events of a cluster, epoch by epoch."""
+def _events(cluster: int, values: tuple[Values, Values], epochs: int) -> Iterator[npt.NDArray[np.uint8]]:
+    """Yield the events of a cluster, in blocks of epochs."""
     head, tail, other, rows = _head(cluster), _tail(cluster), 1 - cluster, values[0].id.shape[1]
     sections = {
         (author, shape, update): _section(cluster, author, shape, rows - 1, update=update)
@@ -264,14 +275,32 @@ def _epochs(cluster: int, values: tuple[Values, Values], epochs: int) -> Iterato
         for shape in range(SHAPES)
         for update in (False, True)
     }
-    for epoch in range(epochs):
-        own, arrived = values[cluster], values[other]
-        yield head.filled(own, epoch, FIRST_EPOCH + epoch)
-        yield sections[cluster, epoch % SHAPES, epoch >= own.inserts].filled(own, epoch, 0)
-        if epoch:
-            section = sections[other, (epoch - 1) % SHAPES, epoch - 1 >= own.inserts]
-            yield section.filled(arrived, epoch - 1, FIRST_EPOCH + epoch - 1)
-        yield tail.filled(own, epoch, 0)
+    own, arrived = values[cluster], values[other]
+
+    def filled(numbers: Int64) -> npt.NDArray[np.uint8]:
+        """Return the events of epochs of one kind and shape. Shape (epochs, bytes)."""
+        first, none = int(numbers[0]), np.zeros(len(numbers), np.int64)
+        parts = [
+            head.filled(own, numbers, FIRST_EPOCH + numbers),
+            sections[cluster, first % SHAPES, first >= own.inserts].filled(own, numbers, none),
+        ]
+        if first:
+            section = sections[other, (first - 1) % SHAPES, first - 1 >= own.inserts]
+            parts.append(section.filled(arrived, numbers - 1, FIRST_EPOCH + numbers - 1))
+        return np.concatenate([*parts, tail.filled(own, numbers, none)], axis=1)
+
+    for numbers in _blocks(epochs, own.inserts, rows):
+        shapes = [filled(numbers[place::SHAPES]) for place in range(min(SHAPES, len(numbers)))]
+        whole, rest = divmod(len(numbers), SHAPES)
+        yield np.concatenate([each[:whole] for each in shapes], axis=1)
+        yield from (each[whole] for each in shapes[:rest])
+
+
+def _blocks(epochs: int, inserts: int, rows: int) -> Iterator[Int64]:
+    """Yield epochs whose own changes, and those of the epochs before, are all inserts or all updates."""
+    size = max(BLOCK_ROWS // rows // SHAPES, 1) * SHAPES
+    for first, last in pairwise([0, 1, inserts, inserts + 1, epochs]):
+        yield from (np.arange(start, min(start + size, last)) for start in range(first, last, size))
 
 
 def make_pair(folder: Path, changes: int, *, rows: int = ROWS, seed: int = 1) -> tuple[int, int]:
@@ -299,8 +328,9 @@ def make_pair(folder: Path, changes: int, *, rows: int = ROWS, seed: int = 1) ->
         start.put(int(EventType.FORMAT_DESCRIPTION_EVENT), cluster + 1, description.body[:-4])
         with (folder / f"{name}.000001").open("wb") as file:
             file.write(BINLOG_MAGIC)
-            file.write(start.section().filled(values[cluster], 0, 0))
-            for data in _epochs(cluster, values, epochs):
+            first = np.zeros(1, np.int64)
+            file.write(start.section().filled(values[cluster], first, first))
+            for data in _events(cluster, values, epochs):
                 file.write(data)
     own, arrived = 2 * epochs * rows, 2 * (epochs - 1) * rows
     return own, own + arrived - (epochs - 1 - values[0].inserts)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from conflict.api.runs import resolve
 from conflict.config.arguments import StageProgress, no_progress
-from conflict.config.run_file import RunFile, load_run_file
+from conflict.config.run_file import RunFile, is_run_file, load_run_file
 from conflict.config.text_file import place_of
 from conflict.discovery.logs import refuse_inputs
 from conflict.engine.ledger.layout import RESOLVE_AGAIN
@@ -35,9 +35,9 @@ def opened(run: Source, progress: StageProgress = no_progress) -> Iterator[Expla
     if not isinstance(run, Result | RunFile):
         run = place_of(run)
         refuse_moved_away(run)
-        if run.suffix != ".toml" and run.is_file():
+        if run.is_file() and not is_run_file(run):
             refuse_inputs(run)
-    if isinstance(run, Result) or (not isinstance(run, RunFile) and run.is_dir()):
+    if isinstance(run, Result) or (isinstance(run, Path) and run.is_dir() and not is_run_file(run)):
         result = run if isinstance(run, Result) else read_result(str(run))
         with refusing_contradictions(result.folder, RESOLVE_AGAIN):
             yield Explainer.of_result(result, progress)

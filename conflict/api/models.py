@@ -311,7 +311,7 @@ def _design(
 def _runner(engine: str, workers: int | None, folder: Folder, progress: StageProgress) -> Runner:
     from conflict.history.tasks import process_runner
     from conflict.runs.engine_choice import spark_asked_for
-    from conflict.runs.pipeline import spark_workers
+    from conflict.runs.spark_workers import spark_workers
 
     if engine == "spark" or (engine == "auto" and spark_asked_for()):
         return spark_workers(folder, progress)

@@ -144,14 +144,14 @@ def audit(run: Result | RunFile | Path | str, *, progress: StageProgress = no_pr
         ConfigurationError: The run file, or a binlog, cannot be read.
         HistoryError: A binlog has changed since the result was made.
     """
-    from conflict.config.run_file import RunFile, load_run_file
+    from conflict.config.run_file import RunFile, is_run_file, load_run_file
     from conflict.operating.audit.audit import audit_of
     from conflict.results.result import Result, read_result
     from conflict.runs.run_inputs import run_of, run_of_result
 
     if not isinstance(run, Result | RunFile):
         place = Path(run)
-        run = load_run_file(place.absolute()) if place.suffix == ".toml" else read_result(str(place))
+        run = load_run_file(place.absolute()) if is_run_file(place) else read_result(str(place))
     return audit_of(run_of_result(run.run, run.folder.uri) if isinstance(run, Result) else run_of(run), progress)
 
 
@@ -271,7 +271,7 @@ def _configuration_of(sources: list[Source], *, alone: bool) -> Configuration:
         ConfigurationError: Nothing is given, or the binlogs do not tell who replicates from whom.
         HistoryError: A binlog has changed since the result was made.
     """
-    from conflict.config.run_file import load_run_file
+    from conflict.config.run_file import is_run_file, load_run_file
     from conflict.discovery.draft import bare_clusters
     from conflict.results.result import Result, read_result
     from conflict.runs.run_inputs import configuration_of
@@ -289,7 +289,7 @@ def _configuration_of(sources: list[Source], *, alone: bool) -> Configuration:
         raise ConfigurationError(message)
     (only,) = whole
     if isinstance(only, Path):
-        only = load_run_file(only.absolute()) if only.suffix == ".toml" else read_result(str(only))
+        only = load_run_file(only.absolute()) if is_run_file(only) else read_result(str(only))
     return configuration_of(only.run, only.folder.uri) if isinstance(only, Result) else only.configuration
 
 
@@ -304,7 +304,9 @@ def _result_of(sources: list[Source]) -> Result | None:
 
 
 def _is_run(path: Path) -> bool:
-    return path.suffix == ".toml" or (path / "run.json").exists()
+    from conflict.config.run_file import is_run_file
+
+    return is_run_file(path) or (path / "run.json").exists()
 
 
 def _shown(given: Result | RunFile | Path) -> str:

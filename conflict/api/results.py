@@ -4,6 +4,7 @@ What Python users and commands call about results: conflicts, what was lost, why
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -171,13 +172,14 @@ def _compared(
     return compare_observed(result, [*files, *observed_on_servers(servers, defaults_file, result)])
 
 
-@typed(result=_RESULT, since=DATETIME, until=DATETIME, table=_TABLE)
+@typed(result=_RESULT, since=DATETIME, until=DATETIME, table=_TABLE, key=_KEY)
 def lost(
     result: Result | Path | str,
     *,
     since: Moment | None = None,
     until: Moment | None = None,
     table: str | None = None,
+    key: str | int | Mapping[str, object] | None = None,
     out: Path | str | None = None,
     force: bool = False,
     progress: StageProgress = no_progress,
@@ -190,15 +192,18 @@ def lost(
         since: As for `conflicts`.
         until: As for `conflicts`.
         table: As for `conflicts`.
+        key: Of this row of the table alone; as for `explain`.
         out: Write them to this file: .csv, .jsonl or .parquet.
         force: As for `resolve`.
         progress: As for `resolve`.
 
     Raises:
-        ConfigurationError: `out` cannot be written, or `since` is not understood.
+        ConfigurationError: `out` cannot be written, `since` or `key` is not understood, or `key` is without `table`.
         HistoryError: There is no result in the folder, or its binlogs are gone or have changed.
     """
     from conflict.decoding.staging import check_output
+    from conflict.explaining.explainer import Explainer
+    from conflict.explaining.keys_asked import identity_asked
     from conflict.operating.repairing.lost import Losses
     from conflict.operating.repairing.lost_files import check_suffix, write_lost
     from conflict.operating.repairing.reading_lost import count_not_known, read_lost, with_images
@@ -206,8 +211,15 @@ def lost(
 
     target = path_of(out)
     check_suffix(target)
+    if key is not None and table is None:
+        message = "a key is of a table; give that, too (--table)"
+        raise ConfigurationError(message)
     found, which = chosen(result, since, until, table)
     check_output(target, [place_of(found.folder.uri)], force=force)
+    if key is not None and which.table is not None:
+        row_key = Explainer.of_result(found, progress).key_of(which.table)
+        identity = identity_asked(which.table, row_key, key)
+        which = attrs.evolve(which, identity=identity, key=row_key.text(identity))
     rows = read_lost(found, which)
     changes, not_known = with_images(rows, found, progress), count_not_known(found, which, rows)
     if target is not None:
@@ -232,8 +244,8 @@ def records(
         table: As for `conflicts`.
 
     Returns:
-        A reader of Arrow batches; its ``read_all`` gives a table, its ``read_pandas`` a DataFrame. Without binlogs,
-        images are NULL.
+        A reader of Arrow batches; its ``read_all`` gives a table, its ``read_pandas`` a DataFrame. Images of binlogs
+        that are missing are NULL, and a warning names these.
 
     Raises:
         ConfigurationError: `since` or `until` is not understood.
@@ -242,7 +254,10 @@ def records(
     from conflict.operating.records.reading import Logs, read_records
 
     found, which = chosen(result, since, until, table)
-    return read_records(found, which, Logs.of(found))
+    logs = Logs.of(found)
+    if logs.remark:
+        warnings.warn(logs.remark, stacklevel=2)
+    return read_records(found, which, logs)
 
 
 def metrics(result: Result | Path | str) -> str:
@@ -250,7 +265,7 @@ def metrics(result: Result | Path | str) -> str:
     Return the figures of a result in the text exposition format of Prometheus: docs/metrics.md.
 
     Args:
-        result: A result, or its folder; its binlogs are not read.
+        result: A result, or its folder; its binlogs are read for the lag, if they are there.
 
     Raises:
         HistoryError: There is no result in the folder.

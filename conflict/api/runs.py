@@ -89,6 +89,7 @@ def resolve(
     start_datetime: Moment | None = None,
     stop_datetime: Moment | None = None,
     all_outcomes: bool = False,
+    epoch_range: int | None = None,
     inexact_keys: bool = False,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
@@ -119,6 +120,8 @@ def resolve(
         start_datetime: Read the first cluster from then on; UTC without an offset; the other one follows.
         stop_datetime: Read up to this moment, exclusive; UTC without an offset.
         all_outcomes: Write an outcome for every operation, those applied among them.
+        epoch_range: Divide outcomes and overwritten changes into ranges of so many global checkpoints of the applier,
+            which end every two seconds by default: 43200 is a day.
         inexact_keys: Allow keys under collations whose equality is not known exactly.
         schema: CREATE TABLE statements, for bare binlogs that neither create nor describe their tables.
         ndb_replication: Rows of mysql.ndb_replication, for bare binlogs: .sql, .csv, .tsv, .toml.
@@ -141,6 +144,9 @@ def resolve(
     if on_missing not in tuple(OnMissing):
         message = f"on_missing {on_missing} is not known; give {' or '.join(OnMissing)}"
         raise ConfigurationError(message)
+    if epoch_range is not None and epoch_range < 1:
+        message = f"epoch_range is {epoch_range}; give the number of global checkpoints of a range, at least 1"
+        raise ConfigurationError(message)
     span, names = run.configuration.span, run.configuration.links.server_ids
     first, last = (
         {
@@ -156,7 +162,12 @@ def resolve(
     target = str(Path(tempfile.mkdtemp(prefix="ndb-conflict-")) / "result" if out is None else out)
     made, kept = (None if path is None else folder_of(path) for path in (history, keep_history))
     options = ResolveOptions(
-        history=made, keep_history=kept, final_rows=final_rows, all_outcomes=all_outcomes, replace=force
+        history=made,
+        keep_history=kept,
+        final_rows=final_rows,
+        all_outcomes=all_outcomes,
+        epoch_range=epoch_range,
+        replace=force,
     )
     allowed = DeploymentPolicy(policy)
     return resolve_into(run, target, engine=engine, policy=allowed, options=options, progress=progress), target
@@ -225,6 +236,7 @@ def compare(
 def ingest(
     *sources: Source,
     out: Path | str,
+    engine: WhatIfEngine | str = "auto",
     inexact_keys: bool = False,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
@@ -233,11 +245,12 @@ def ingest(
     progress: StageProgress = no_progress,
 ) -> Ingested:
     """
-    Read the binlogs of a run into a History on disk, on Spark; as the command ``ingest``.
+    Read the binlogs of a run into a History on disk; as the command ``ingest``.
 
     Args:
         sources: As for `resolve`.
         out: Folder for the History; an existing History is continued.
+        engine: Who reads them: ``local``, this process, or ``spark``; auto chooses as resolve does.
         inexact_keys: As for `resolve`.
         schema: As for `resolve`.
         ndb_replication: As for `resolve`.
@@ -249,12 +262,12 @@ def ingest(
         ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
         HistoryError: The folder holds a History of something else.
     """
-    from conflict.runs.pipeline import ingest as ingest_into
+    from conflict.runs.ingesting import ingest as ingest_into
 
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
-    return ingest_into(
-        _changed(run_of(sources, additions, progress=progress), inexact_keys=inexact_keys), str(out), progress
-    )
+    known_name("engine", str(engine), [*WhatIfEngine], "ingest", ConfigurationError)
+    run = _changed(run_of(sources, additions, progress=progress), inexact_keys=inexact_keys)
+    return ingest_into(run, str(out), progress, engine=engine)
 
 
 @typed(
@@ -423,7 +436,7 @@ def run_of(
         ConfigurationError: Nothing is given, or something beside a run file.
     """
     from conflict.config.additions import Additions
-    from conflict.config.run_file import RunFile, load_run_file
+    from conflict.config.run_file import RunFile, is_run_file, load_run_file
 
     given = [each for source in sources for each in ([source] if isinstance(source, RunFile) else places_of(source))]
     if not given:
@@ -431,7 +444,8 @@ def run_of(
         raise ConfigurationError(message)
     runs = [source for source in given if isinstance(source, RunFile)]
     paths = [source for source in given if not isinstance(source, RunFile)]
-    if not runs and len(paths) == 1 and paths[0].suffix == ".toml":
+    bare = additions != Additions() and [each for each in paths if each.suffix != ".toml"]
+    if len(paths) == 1 and is_run_file(paths[0]) and not (runs or bare):
         runs = [load_run_file(paths.pop().absolute())]  # tasks of Spark run elsewhere
     if not runs:
         draft = draft_of(paths, additions, Path("run.toml"), progress)

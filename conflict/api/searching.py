@@ -222,7 +222,7 @@ def _runner(engine: WhatIfEngine | str, workers: int | None, folder: Folder | No
     if engine == "local" or (engine == "auto" and not spark_asked_for()):
         return process_runner(workers)
     if folder is not None:
-        from conflict.runs.pipeline import spark_workers
+        from conflict.runs.spark_workers import spark_workers
 
         return spark_workers(folder, progress)
     from conflict.spark.session import spark_session

@@ -22,7 +22,11 @@ def spark_session(cores: str = "*") -> Any:
 
 
 def register(spark: Any) -> None:
-    """Register the format ``ndb_binlog`` with a session of Spark; relative paths begin where this process is now."""
+    """
+    Register the formats ``ndb_binlog`` and ``ndb_result`` with a session of Spark.
+
+    Relative paths begin where this process is now.
+    """
     from conflict.spark import data_source
 
     data_source.register(spark)

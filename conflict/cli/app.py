@@ -11,12 +11,14 @@ never does that: it appends, and it removes whole files, which stay readable as 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from importlib import import_module
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -54,9 +56,12 @@ class _LazyCommand(TyperCommand):
                 if isinstance(one, type) and issubclass(one, Enum):
                     _name_nearest(parameter, [str(each.value) for each in one])
         try:
-            return command.make_context(info_name, args, parent, **extra)
+            made = command.make_context(info_name, args, parent, **extra)
         except ConfigurationError as error:
             raise refused(error) from error
+        if made.obj is not None and self.name not in _WITHOUT_ARROW:
+            made.obj()
+        return made
 
 
 _RUN = frozenset({"sources", "schema", "ndb_replication"})
@@ -156,6 +161,29 @@ def _say_cut_files() -> None:
     libc.signal.argtypes = (ctypes.c_int, _Handler)
     libc.signal.restype = ctypes.c_void_p
     libc.signal(signal.SIGBUS, _ended)
+
+
+_WITHOUT_ARROW = {"check", "check-replica", "diverge", "init", "logging", "requirements", "rewrite"}
+
+
+class _NoPandas(MetaPathFinder):
+    """Finds modules as if pandas were not installed."""
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:  # noqa: ARG002  # Python's
+        """Find nothing; other finders are asked next, but for pandas."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError(name=fullname)
+
+
+def _spare_pandas() -> None:
+    """Let pyarrow take it that there is no pandas, which it loads with its first array, for a fifth of a second."""
+    import pyarrow as pa
+
+    sys.meta_path.insert(0, _NoPandas())
+    try:
+        pa.array([])  # it asks once
+    finally:
+        del sys.meta_path[0]
 
 
 # Where each is, and what it does, in words that fit beside its name on 80 columns.
@@ -303,8 +331,9 @@ def _options(
 def main() -> None:
     """Run the command line."""
     _say_cut_files()
+    gc.set_threshold(10_000)  # modules, rows and decisions stay; to look through them at every 700 costs up to a tenth
     try:
-        app()
+        app(obj=_spare_pandas)  # here alone: who calls a command in a process of their own may use pandas
     except BrokenPipeError:  # of a message about usage
         closed_pipe()
         sys.exit(ExitCode.PIPE_CLOSED)

@@ -256,10 +256,10 @@ def _with_filters(
     """
     where, sources = f"[clusters.{cluster.name}]", links.sources(cluster.name)
     options = {name: value for name in FILTER_OPTIONS if (value := getattr(given, name)) is not None}
+    channels = tuple(channel for file in given.replica_status for channel in load_replica_status(beside(folder, file)))
     if given.replica_status:
-        channels = tuple(
-            channel for file in given.replica_status for channel in load_replica_status(beside(folder, file))
-        )
+        cluster = attrs.evolve(cluster, has_channels=bool(channels))
+    if channels:
         read = {each.name: _channel_from(each, channels, f"replica_status of {where}") for each in sources}
         _refuse_ignored(read, links, where)
         filters = {name: each.filter.with_options(options_of(options, each.name)) for name, each in read.items()}

@@ -81,7 +81,7 @@ class ClusterConfiguration:
         filter: Which tables' changes its applier drops, and which databases it renames.
         channel_filters: By source, the filters of the channel from it, where they are not `filter`.
         channels: By source, what its SQL node says of the channel from it, as far as that is given.
-        has_channels: Whether a server that was asked has a channel; None if none was asked.
+        has_channels: Whether its servers have a channel; None if that is not given.
         clock: How far the clock of its first SQL node is ahead of this machine's, in microseconds, at least and at
             most; None if no server was asked.
         counted: The counters of conflicts of its first SQL node; None if no server was asked twice.

@@ -21,6 +21,7 @@ from conflict.rules.replication_filter import FILTER_OPTIONS, ReplicationFilter
 from ndb_formats.cursor import whole_number
 
 _NEEDED = "replicate_do_db"
+NO_CHANNEL = "Empty set"  # as the client says that there is no row
 _LINE = re.compile(r"\s*(?P<name>[A-Za-z_]+): ?(?P<value>.*)")
 _ROW = re.compile(r"\*{5,} *\d+\. row *\*{5,}")
 # A rewrite rule has a comma of its own: (from,to).
@@ -92,11 +93,13 @@ def load_replica_status(path: Path) -> tuple[ReplicaChannel, ...]:
 
 def parse_replica_status(text: str) -> tuple[ReplicaChannel, ...]:
     """
-    Return the channels of a text.
+    Return the channels of a text; none if it is the client's "Empty set".
 
     Raises:
         ConfigurationError: It is no output of the statement.
     """
+    if text.startswith(NO_CHANNEL):
+        return ()
     channels = tuple(_channel(row) for row in _rows(text) if _NEEDED in row)
     if not channels:
         message = "it has no Replicate_Do_DB; give what SHOW REPLICA STATUS prints, with \\G, as a table or with tabs"

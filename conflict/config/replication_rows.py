@@ -17,15 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from conflict.config.table_rows import InputRow, InsertedValues, created_columns, delimited_rows, inserted_values
+from conflict.config.table_rows import InputRow, delimited_rows
 from conflict.config.text_file import located, parsed_toml, read_text
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_table import ReplicationRow
 from ndb_formats.cursor import whole_number
 from ndb_formats.errors import did_you_mean
 from ndb_formats.rules.update_format import parse_binlog_type
+
+if TYPE_CHECKING:
+    from conflict.config.statement_rows import InsertedValues
 
 TABLE = "ndb_replication"
 _NAMES = ("db", "table_name")
@@ -81,6 +84,8 @@ def _from_text(text: str) -> Iterator[InputRow]:
 
 
 def _from_dump(text: str) -> Iterator[InputRow]:
+    from conflict.config.statement_rows import created_columns, inserted_values  # noqa: PLC0415  # loads sqlglot
+
     created = created_columns(text, TABLE)
     found = list(inserted_values(text, TABLE))
     if not found and created is None:

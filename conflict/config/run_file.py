@@ -65,12 +65,14 @@
 from __future__ import annotations
 
 import json
+import os.path
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import attrs
 
+from conflict.config.case import SCENARIO, Case
 from conflict.config.cluster_tables import ClusterTable, matching_binlogs, read_clusters
 from conflict.config.configuration import ClusterConfiguration, Configuration, Span
 from conflict.config.option_values import known_name
@@ -86,7 +88,7 @@ from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.constants import DEFAULT_CHARSET
 from ndb_formats.errors import did_you_mean
 from ndb_formats.schema.tables import Schema
-from ndb_formats.stored import beside
+from ndb_formats.stored import Stored, beside
 
 
 @attrs.frozen
@@ -189,19 +191,30 @@ class RunFile:
     resolvers: tuple[str, ...] = attrs.field(default=(), repr=False)
 
 
+def is_run_file(path: Path) -> bool:
+    """Whether a path is a run file, or the folder of a case, whose `scenario.json` is one."""
+    return path.suffix == ".toml" or _is_case(path)
+
+
+def _is_case(path: Path) -> bool:
+    return not isinstance(path, Stored) and os.path.isfile(path / SCENARIO)  # noqa: PTH113  # it never raises
+
+
 def load_run_file(path: Path | str, *, binlogs: bool = True) -> RunFile:
     """
     Read a run file.
 
     Args:
-        path: The file.
+        path: The file, or the folder of a case (docs/cases.md).
         binlogs: Whether the binlogs must be there.
 
     Raises:
         ConfigurationError: Something in it, or a file that it names, is missing or wrong.
     """
     path = place_of(path, "the run file")
-    if path.is_dir():
+    if _is_case(path):
+        path /= SCENARIO
+    elif path.is_dir():
         give = next((str(file) for file in sorted(path.glob("*.toml"))), "the run file (.toml)")
         written = what_commands_wrote(path, "a run file", give)
         raise ConfigurationError(written or f"{path} is a folder, not a run file; give {give}")
@@ -221,6 +234,8 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     Raises:
         ConfigurationError: Something in it, or a file that it names, is missing or wrong.
     """
+    if path.name == SCENARIO:
+        return _run_of_case(text, path, binlogs=binlogs)
     folder = path.parent
     with located(path):
         document = read(_Document, parsed_toml(text))
@@ -271,6 +286,19 @@ def matching_files(run: RunFile) -> dict[str, tuple[Path, ...]]:
         ConfigurationError: A pattern is none.
     """
     return matching_binlogs(run.path.parent, read(_Document, parsed_toml(run.text)).clusters)
+
+
+def _run_of_case(text: str, path: Path, *, binlogs: bool) -> RunFile:
+    """Return the run that a recording describes; arguments and errors as of `parse_run_file`."""
+    with located(path):
+        case = Case.parse(text, path.parent)
+        configuration = case.configuration(binlogs=binlogs)
+        names = [cluster.name for cluster in configuration.clusters]
+        expect_files(configuration.files)
+    if case.steps:
+        load_steps(path, names)
+    schedule = GivenSchedule(SCENARIO if case.steps else None)
+    return RunFile(path, configuration, schedule, configuration.files, text)
 
 
 def _span(document: _Document, clusters: Sequence[ClusterConfiguration]) -> Span:

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from conflict.config.option_values import DecodedFormat, document_of_key, shown_range, values_by_column
 from conflict.decoding.inputs import Inputs
+from conflict.decoding.made_ahead import made_ahead
 from conflict.decoding.staging import check_target, staged_file, staged_folder
 from conflict.decoding.table_files import TableFiles, TableFormat, no_formulas
 from conflict.errors import ConfigurationError
@@ -306,9 +307,9 @@ class Output:
             return
         with nullcontext(standard_output) if self.target is None else staged_file(self.target, force=self.force) as out:
             if self.form in _TABLES:
-                _write_wide(out, decoding.blocks(), _TABLES[self.form])
+                _write_wide(out, made_ahead(decoding.blocks()), _TABLES[self.form])
                 return
-            for part in decoding.text() if self.form is DecodedFormat.TEXT else decoding.json_lines():
+            for part in made_ahead(decoding.text() if self.form is DecodedFormat.TEXT else decoding.json_lines()):
                 out.write(part)
 
     def _write_tables(self, decoding: Decoding) -> None:
@@ -320,7 +321,7 @@ class Output:
         }
         with staged_folder(self.target, contents, force=self.force) as folder:
             files = TableFiles(folder, _TABLES[self.form], moments=self.moments)
-            for block in decoding.table_blocks(moments=self.moments):
+            for block in made_ahead(decoding.table_blocks(moments=self.moments)):
                 files.add(block)
             contents["tables"] = files.finish()
 

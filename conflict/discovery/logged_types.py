@@ -69,13 +69,14 @@ def _logged(run: Run, cluster: ClusterConfiguration) -> Iterator[tuple[Table, Ev
     find = _finder(run, cluster)
     try:
         for event in _events(cluster.log):
-            if event.type is EventType.TABLE_MAP_EVENT:
+            kind = event.type
+            if kind is EventType.TABLE_MAP_EVENT:
                 with locate(event):
                     table_map = decode_table_map(event.body, event.server)
                 tables[table_map.table_id] = find(event, (table_map.database, table_map.table))
-            elif event.type in ROWS_EVENTS and event.header.server_id == cluster.log.server_id:
+            elif kind in ROWS_EVENTS and event.header.server_id == cluster.log.server_id:
                 with locate(event):
-                    rows = decode_rows_event(event.type, event.body)
+                    rows = decode_rows_event(kind, event.body)
                 table = tables.get(rows.table_id)
                 # Refreshes and reads have images of their own.
                 plain = rows.extra is None or not rows.extra.flags

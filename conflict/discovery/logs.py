@@ -19,7 +19,7 @@ import attrs
 import zstandard
 
 from conflict.config.option_values import full_name_of, is_full_name
-from conflict.config.run_file import RunFile, load_run_file
+from conflict.config.run_file import RunFile, is_run_file, load_run_file
 from conflict.config.schema_file import load_schema
 from conflict.config.text_file import place_of, plain_path, what_commands_wrote
 from conflict.errors import ConfigurationError, HistoryError
@@ -131,6 +131,34 @@ def files_of(given: Iterable[Path], *, unpacks: bool = False) -> Iterator[Path]:
         yield from [path] if single else (file for log in find_logs([path], unpacks=unpacks) for file in log.files)
 
 
+def readable_files(given: Path) -> tuple[list[Path], dict[Path, str]]:
+    """
+    Return the binlogs that a path represents, as `find_logs` orders them, and of its other files why they are none.
+
+    Args:
+        given: A file, a folder, an index file or a pattern. Compressed binlogs are binlogs.
+
+    Raises:
+        ConfigurationError: There is no file at all.
+    """
+    given = place_of(given)
+    paths = [given] if given.is_dir() else _named(given)
+    files = [file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path])]
+    logs, others = list[Path](), dict[Path, str]()
+    for file in files:
+        if not file.is_dir() and file.suffix != INDEX:
+            try:
+                find_logs([file], unpacks=True)
+            except (ConfigurationError, FormatError) as error:
+                others[file] = str(error)
+            else:
+                logs.append(file)
+    if not logs and not others:
+        message = f"{given} holds no file"
+        raise ConfigurationError(message)
+    return [file for log in find_logs(logs, unpacks=True) for file in log.files], others
+
+
 def refuse_inputs(path: Path) -> None:
     """
     Say to who wants a result what else a path is.
@@ -164,16 +192,7 @@ def _files(given: Path) -> Iterator[_File]:
     if given.is_dir():
         yield from _below(given)
         return
-    if given.is_file() and given.suffix == INDEX:
-        paths = list(_listed(given))
-    elif given.exists():
-        paths = [given]
-    else:
-        paths = _matched(given)
-    if not paths:
-        message = f"{given}: no such file or folder"
-        raise ConfigurationError(message)
-    for path in paths:
+    for path in _named(given):
         if path.is_dir():
             yield from _below(path)
             continue
@@ -181,6 +200,18 @@ def _files(given: Path) -> Iterator[_File]:
             message = f"{path} is {_what_else(path)}"
             raise ConfigurationError(message)
         yield file
+
+
+def _named(given: Path) -> list[Path]:
+    """Return the files and folders that an index file, a file or a pattern represents; at least one."""
+    if given.is_file() and given.suffix == INDEX:
+        paths = list(_listed(given))
+    else:
+        paths = [given] if given.exists() else _matched(given)
+    if not paths:
+        message = f"{given}: no such file or folder"
+        raise ConfigurationError(message)
+    return paths
 
 
 def _below(folder: Path) -> list[_File]:
@@ -352,7 +383,7 @@ def log_source(
         ConfigurationError: Something is missing, holds no binlog or cannot be used.
         FormatError: A binlog is damaged at its start, or encrypted.
     """
-    if len(given) != 1 or given[0].suffix != ".toml":
+    if len(given) != 1 or not is_run_file(given[0]):
         return _LogSource(tuple(files_of(given, unpacks=unpacks)), schema, at_end)
     run = load_run_file(given[0].absolute())
     files = run.configuration.files

@@ -4,9 +4,9 @@ How rows end on each cluster, and which do not end the same on all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
@@ -14,15 +14,26 @@ import pyarrow.types as pat
 from conflict.engine.ledger.table_keys import TableKey
 from conflict.explaining.row_changes import WantedRow
 from conflict.explaining.story import StoryEnd
+from conflict.results.conflicts import numbered
 from conflict.results.result import Result
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import Value
 
 
-def _rows(result: Result, cluster: str, table: str, key: TableKey) -> Iterator[tuple[bytes, dict[str, Value]]]:
-    """Yield the final rows of a table on a cluster, each after its identity."""
-    for row in result.rows(cluster, table).to_pylist():
-        yield key.identity([row[name] for name in key.names]), row
+def _by_identity(rows: pa.Table, key: TableKey) -> dict[bytes, dict[str, Value]]:
+    """Return rows by their identities."""
+    return {key.identity([row[name] for name in key.names]): row for row in rows.to_pylist()}
+
+
+def _without_equal(first: pa.Table, second: pa.Table, key: TableKey) -> tuple[pa.Table, pa.Table]:
+    """Return the final rows of two clusters without most of those that are the same in all columns of both."""
+    common = {*first.column_names} & {*second.column_names}
+    names = [each.name for each in first.schema if each in second.schema]
+    if common != {*names} or not common.issuperset(key.names):
+        return first, second  # a column has two types
+    codes = numbered(pa.concat_tables([first.select(names), second.select(names)]), names)
+    here, there = codes[: len(first)], codes[len(first) :]
+    return first.filter(pa.array(~np.isin(here, there))), second.filter(pa.array(~np.isin(there, here)))
 
 
 def end_of(result: Result, cluster: str, row: WantedRow, key: TableKey) -> StoryEnd:
@@ -56,16 +67,16 @@ def differing_rows(result: Result, table: str, key: TableKey) -> list[WantedRow]
     """
     if not result.run["differing_rows"].get(table):
         return []
-    ends: list[dict[bytes, Any]] = [dict(_rows(result, cluster, table, key)) for cluster in result.clusters]
+    first, *others = (result.rows(cluster, table) for cluster in result.clusters)
     whole = [not any(result.run["not_known"].get(cluster, {}).get(table, {}).values()) for cluster in result.clusters]
-    first, *others = ends
     found: dict[WantedRow, None] = {}
-    for number, rows in enumerate(others, start=1):
-        for row in (*first, *rows):
-            if row in first and row in rows:
-                same = all(value == rows[row][name] for name, value in first[row].items() if name in rows[row])
+    for number, other in enumerate(others, start=1):
+        mine, theirs = (_by_identity(rows, key) for rows in _without_equal(first, other, key))
+        for row in (*mine, *theirs):
+            if row in mine and row in theirs:
+                same = all(value == theirs[row][name] for name, value in mine[row].items() if name in theirs[row])
             else:
-                same = not whole[0 if row in rows else number]
+                same = not whole[0 if row in theirs else number]
             if not same:
                 found[table, row] = None
     return list(found)

@@ -67,6 +67,11 @@ def in_threads(function: Callable[[Task], Result], tasks: Sequence[Task], progre
     return results
 
 
+def cores_of(runner: Runner) -> int:
+    """Return how many tasks of a runner can run at the same time."""
+    return (os.cpu_count() or 1) if runner is in_threads else int(getattr(runner, "cores", 1))
+
+
 Value = TypeVar("Value")
 
 

@@ -42,6 +42,7 @@ from ndb_formats.types.values import Value
 from ndb_formats.writing.round_trip import EventEncoder
 
 Row = dict[int, Value]  # values by column position
+_SHOWN = 8  # bytes that differ
 
 
 def _apply_change(rows: list[Row], table: Table, change: LoggedRow) -> None:
@@ -286,8 +287,16 @@ def _byte_differences(binlog: Path) -> Iterator[str]:
     data, encoder = binlog.read_bytes(), EventEncoder()
     try:
         for event in read_events(binlog):
-            if encoder.encode(event) != data[event.position : event.end]:
-                yield f"position {event.position}: {event.header.type_name} encodes to other bytes"
+            mine, theirs = encoder.encode(event), data[event.position : event.end]
+            if mine != theirs:
+                at = next(
+                    (number for number, pair in enumerate(zip(mine, theirs, strict=False)) if len({*pair}) > 1), 0
+                )
+                yield (
+                    f"position {event.position}: {event.header.type_name} encodes to {len(mine)} bytes, "
+                    f"{mine[at : at + _SHOWN].hex()} from byte {at} on, recorded: {len(theirs)}, "
+                    f"{theirs[at : at + _SHOWN].hex()}"
+                )
                 return
     except FormatError:
         return  # the text of a broken file is compared above
@@ -308,5 +317,8 @@ def _row_differences(binlog: Path, schema: Schema, recorded: dict[str, dict[str,
             repr([recorded_value(row[place], want["types"][place]) for place in kept]) for row in want["rows"]
         )
         if mine != theirs:
-            odd = next(iter(set(mine) ^ set(theirs)), "")
-            yield f"table {name} ends with {len(mine)} rows, recorded: {len(theirs)}; for example, {odd[:300]}"
+            extra, lacking = (min(set(one) - set(other), default="") for one, other in ((mine, theirs), (theirs, mine)))
+            yield (
+                f"table {name} ends with {len(mine)} rows, recorded: {len(theirs)}; for example "
+                f"{extra[:300] or 'no row'}, recorded: {lacking[:300] or 'no row'}"
+            )

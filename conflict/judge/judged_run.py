@@ -98,7 +98,6 @@ class JudgedRun:
         setups, over_time = self.run.setups.at_end, self.run.setups.over_time
         fixed = [
             *self.resolved.errors.values(),
-            *self._alarms(),
             *self._server_differences(expected),
             *(
                 line
@@ -107,14 +106,15 @@ class JudgedRun:
                 for line in setup_differences(side, want, self._as_named(side, _all(over_time[side])))
             ),
         ]
+        alarms = self._alarms()  # the last, as they have no values
         differences = list(result_differences(expected, self.databases, self.results, setups))
         if not differences:
-            return JudgedComparison(fixed, undecided)
+            return JudgedComparison(fixed + alarms, undecided)
         agreeing = self._agreeing(expected)
         if agreeing is None:
-            return JudgedComparison(fixed + differences, undecided)
+            return JudgedComparison(fixed + differences + alarms, undecided)
         left = list(result_differences(expected, self.databases, agreeing, setups))
-        return JudgedComparison(fixed + left, undecided, by_candidates=not left)
+        return JudgedComparison(fixed + left + alarms, undecided, by_candidates=not left)
 
     def _as_named(self, side: str, setups: Iterable[TableSetup]) -> list[TableSetup]:
         """Return setups under the names that a side uses."""

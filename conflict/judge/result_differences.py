@@ -40,6 +40,7 @@ def recorded_value(value: object, column_type: str) -> object:
     return float(value) if column_type.startswith("double") and isinstance(value, int) else value
 
 
+_Row = tuple[object, ...]
 # Lines of the error log on functions and exceptions tables; the others are about applying.
 _SETUP_LINE = re.compile(
     r"(?:Replica: Table \S+ (?:: |using conflict_fn |logging exceptions to )|Replica: exceptions table |"
@@ -174,7 +175,7 @@ def _stored(want: Mapping[str, Any], setup: TableSetup | None) -> Mapping[str, A
         return want
     rows = [[row[place] for place in kept] for row in want["rows"]]
     columns, types = ([want[name][place] for place in kept] for name in ("columns", "types"))
-    return {"columns": columns, "types": types, "rows": rows}
+    return {**want, "columns": columns, "types": types, "rows": rows}
 
 
 def _row_differences(
@@ -201,10 +202,30 @@ def _row_differences(
             yield f"{side}: {table} has a row that is not recorded: {_row_text(want['columns'], known)}"
         else:
             lacking.remove(fits)
+    extra = list((mine - theirs).elements())
+    yield from (f"{side}: {table} row {words}" for words in _other_values(want, lacking, extra))
     for row in lacking:
         yield f"{side}: {table} lacks the recorded row {_row_text(want['columns'], row)}"
-    for row in (mine - theirs).elements():
+    for row in extra:
         yield f"{side}: {table} has a row that is not recorded: {_row_text(want['columns'], row)}"
+
+
+def _other_values(want: Mapping[str, Any], lacking: list[_Row], extra: list[_Row]) -> Iterator[str]:
+    """Take recorded rows and found ones with the same primary key out of both lists; yield how their values differ."""
+    columns = want["columns"]
+    places = [columns.index(name) for name in want.get("primary_key") or () if name in columns]
+    if not places:
+        return
+    names, found = [columns[place] for place in places], {tuple(row[place] for place in places): row for row in extra}
+    for row in lacking[:]:
+        key = tuple(row[place] for place in places)
+        other = found.pop(key, None)
+        if other is not None:
+            lacking.remove(row)
+            extra.remove(other)
+            values = zip(columns, other, row, strict=True)
+            differing = (f"{name} is {mine}, recorded: {theirs}" for name, mine, theirs in values if mine != theirs)
+            yield f"{_row_text(names, key)}: {'; '.join(differing)}"
 
 
 def _row_text(columns: Sequence[str], row: Sequence[object]) -> str:

@@ -5,12 +5,12 @@ The example of a report: the story of a row that lost an update, or else of one 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from conflict.config.case import SCENARIO
 from conflict.errors import ConflictError
 from conflict.explaining.explainer import Explainer
 from conflict.explaining.picture import story_svg
@@ -39,7 +39,7 @@ def example_of(result: Result, conflicts: pa.Table, source: str) -> Example | No
         source: The result, as it was given, for a command.
     """
     what, rows = _rows(result, conflicts)
-    if not rows or not _can_be_told(result.run.get("inputs") or {}):
+    if not rows or not reads_binlogs(result):
         return None
     try:
         stories = Explainer.of_result(result).rows(rows[:_TRIED])
@@ -64,7 +64,10 @@ def _rows(result: Result, conflicts: pa.Table) -> tuple[str, list[WantedRow]]:
     return "", []
 
 
-def _can_be_told(inputs: Mapping[str, Any]) -> bool:
-    """Whether the binlogs are small, and all functions those of servers."""
-    own = inputs.get("resolvers") or "conflict_function" in tomllib.loads(inputs.get("text") or "")
+def reads_binlogs(result: Result) -> bool:
+    """Whether a report reads the binlogs of a result: if they are small, and all functions those of servers."""
+    inputs = result.run.get("inputs") or {}
+    text = inputs.get("text") or ""
+    is_case = Path(inputs.get("run_file", "")).name == SCENARIO
+    own = inputs.get("resolvers") or (not is_case and "conflict_function" in tomllib.loads(text))
     return not own and sum(file["bytes"] for file in inputs.get("files", ())) <= _MOST_BYTES

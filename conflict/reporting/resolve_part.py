@@ -13,9 +13,11 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from conflict.config.option_values import By
+from conflict.config.option_values import By, Grid
 from conflict.operating.repairing.lost import lost_tables
-from conflict.reporting.example import example_of
+from conflict.operating.window.pictures import charts_of
+from conflict.operating.window.window import window_of_result
+from conflict.reporting.example import example_of, reads_binlogs
 from conflict.results.conflicts import count_conflicts, read_conflicts, read_refresh_times
 from conflict.results.result import Result
 from conflict.results.telling import function_of
@@ -30,6 +32,7 @@ _STEPS = [
     timedelta(seconds=each)
     for each in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400)
 ]
+_FEW_EPOCHS = 10_000  # up to which the window of each is looked at
 _MOST_ROWS = 20  # of the tables by key and of lost changes
 
 
@@ -47,7 +50,7 @@ def resolve_part(result: Result, source: str) -> Part:
                 *(conflicts_table(by, table, _MOST_ROWS, source) for by, table in counts),
                 *lost_tables(result, _MOST_ROWS, source),
             ),
-            charts=tuple(_charts(result, conflicts)),
+            charts=(*_charts(result, conflicts), *_window_charts(result)),
         ),
         source,
         _asked(run),
@@ -113,6 +116,15 @@ def _charts(result: Result, conflicts: pa.Table) -> Iterator[Chart]:
         ]
         note = "The part is of the rows on the cluster that has more of them."
         yield Chart("differing-rows", "Rows that end different", Form.STACKED, data, "rows", note=note, ends=ends)
+
+
+def _window_charts(result: Result) -> Iterator[Chart]:
+    """Yield pictures of the window of conflicts over time, if the binlogs can be read."""
+    epochs = sum(len(result.applied_epochs(each)) for each in result.clusters)
+    by = Grid.EPOCH if epochs <= _FEW_EPOCHS else Grid.MINUTE
+    found = window_of_result(result, by) if reads_binlogs(result) else None
+    if found is not None:
+        yield from charts_of(found.document())
 
 
 def _part_of_rows(differing: int, rows: Sequence[int]) -> str:

@@ -176,17 +176,22 @@ class Chosen:
         since: Those that committed then or later, a moment with an offset; None for all.
         until: Those that committed before.
         table: Those of this table, ``database.table``; None for all.
+        identity: Those of this row of the table; None for all.
+        key: Its key as text.
     """
 
     since: datetime | None = None
     until: datetime | None = None
     table: str | None = None
+    identity: bytes | None = None
+    key: str = ""
 
     def words(self, form: str) -> str:
         """Return what was chosen, for a sentence; moments in this form."""
         since = "" if self.since is None else f" since {self.since:{form}} UTC"
         until = "" if self.until is None else f" before {self.until:{form}} UTC"
-        return f"{'' if self.table is None else f' of {self.table}'}{since}{until}"
+        row = "" if self.identity is None else f" {self.key}"
+        return f"{'' if self.table is None else f' of {self.table}{row}'}{since}{until}"
 
 
 ALL = Chosen()

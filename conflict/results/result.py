@@ -16,6 +16,7 @@ import pyarrow.dataset as pads
 
 from conflict.config.database_names import DatabaseNames
 from conflict.config.option_values import By, Moment, known_name, known_table, moment_of
+from conflict.decoding.common_types import common_schema
 from conflict.discovery.logs import refuse_inputs
 from conflict.engine.ledger.arrow_rows import NOT_KNOWN_IN, row_schema
 from conflict.engine.ledger.layout import (
@@ -30,6 +31,7 @@ from conflict.engine.ledger.layout import (
     rows_folder,
     rows_in_part_folder,
 )
+from conflict.engine.ledger.result_tables import find_table
 from conflict.engine.ledger.table_keys import table_of, typed_keys
 from conflict.errors import HistoryError
 from conflict.history.grid.catalogue import refusing_contradictions
@@ -253,14 +255,46 @@ class Result:
 
     def spark(self, part: str) -> Any:
         """
-        Return a part of the result as a DataFrame of Spark.
+        Return a table of the result as a DataFrame of Spark, read where it is by the format ``ndb_result``.
 
         Args:
             part: A folder of the result: ``outcomes``, ``applied_epochs``, ``rows/A/shop.orders`` and so on.
         """
-        from conflict.spark.session import spark_session  # noqa: PLC0415  # Spark only if it is asked for
+        from conflict.spark.data_source import register  # noqa: PLC0415  # Spark only if it is asked for
+        from conflict.spark.session import spark_session  # noqa: PLC0415
 
-        return spark_session().read.parquet(*([found] if isinstance(found := self.folder.here(part), str) else found))
+        spark = spark_session()
+        register(spark)
+        return spark.read.format("ndb_result").option("table", part).load(self.folder.uri)
+
+    def batches(self, part: str) -> pa.RecordBatchReader:
+        """
+        Return a table of the result batch by batch, in types that other programs have: ``uint64`` is a decimal.
+
+        Args:
+            part: As for `spark`.
+
+        Raises:
+            HistoryError: The result has no such table, or a file of it is damaged.
+        """
+        found = find_table(self.folder, part)
+        schema = common_schema(found.schema)
+        batches = (each for file in found.files for each in file.batches(schema))
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def address(self, part: str) -> str:
+        """
+        Return where a table of the result is, for other programs: a folder of Parquet files, or an address of one.
+
+        On object storage it is the address of this version, which another result that replaces it does not have.
+
+        Args:
+            part: A folder of the result: ``outcomes``, ``applied_epochs``, ``rows/A/shop.orders`` and so on.
+
+        Raises:
+            HistoryError: The result on object storage has no such folder.
+        """
+        return self.folder.address(part)
 
     def __repr__(self) -> str:
         return f"Result of {self.folder.uri}\n{self.summary}"

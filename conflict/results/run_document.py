@@ -33,6 +33,7 @@ from conflict.results.server_counters import ServerCounters, server_counters
 from conflict.rules.decision import Verdict
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.findings import LogRemark
+from ndb_formats.schema.tables import Schema
 
 
 def reading_path(number: int) -> str:
@@ -298,6 +299,14 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **found}
 
 
+def columns_of_tables(schema: Schema) -> dict[str, dict[str, str]]:
+    """Return the types of the columns of tables that NDB stores, by the names of both."""
+    return {
+        table.full_name: {each.name: each.sql_type for each in table.columns if each.generated != "virtual"}
+        for table in schema.tables
+    }
+
+
 def configuration_json(run: Run) -> dict[str, Any]:
     """Return the entry `configuration` of `run.json`."""
     names = run.databases
@@ -311,10 +320,7 @@ def configuration_json(run: Run) -> dict[str, Any]:
             }
             for cluster in run.clusters
         },
-        "tables": {
-            table.full_name: {each.name: each.sql_type for each in table.columns if each.generated != "virtual"}
-            for table in run.schema.tables
-        },
+        "tables": columns_of_tables(run.schema),
         "primary_keys": {table.full_name: list(table.primary_key) for table in run.schema.tables},
         "databases": names.own,
         "ndb_replication": [attrs.asdict(row) for row in run.configuration.replication],

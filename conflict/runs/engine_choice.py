@@ -55,6 +55,11 @@ def choose_engine(configuration: Configuration) -> EngineChoice:
         return EngineChoice("reference", "it alone runs rules in Python")
     if not configuration.links.is_pair:
         return EngineChoice("reference", "it alone resolves other than two clusters that replicate to each other")
+    return choose_workers(configuration)
+
+
+def choose_workers(configuration: Configuration) -> EngineChoice:
+    """Return who reads binlogs into a History: this process, or Spark."""
     asked = spark_asked_for()
     if asked is not None:
         return EngineChoice("spark", f"{asked} is set")

@@ -26,7 +26,7 @@ from conflict.history.grid.catalogue import FileFacts, refusing_contradictions
 from conflict.history.grid.epoch_files import read_all_summaries, schedule_table
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.kept_outlines import outlines_to_keep
-from conflict.history.grid.key_numbering import KeyTask, number_keys
+from conflict.history.grid.key_numbering import KINDS, KeyRun, KeyTask, number_keys
 from conflict.history.grid.manifest import (
     AGAIN,
     Manifest,
@@ -51,12 +51,12 @@ from conflict.history.ingestion.extension import (
 )
 from conflict.history.ingestion.plan import PLAN, Plan, load_plan, plan_ingest, refuse_differences, write_plan
 from conflict.history.ingestion.segment_task import SegmentTask, read_segment
-from conflict.history.ingestion.segments import DEFAULT_SEGMENT_BYTES, STAGED, load_record, record_path
+from conflict.history.ingestion.segments import STAGED, load_records, record_path
 from conflict.history.run import Run
 from conflict.history.scheduling.cluster_schedule import schedule_of
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.start import consistent_cut
-from conflict.history.tasks import Runner
+from conflict.history.tasks import Runner, cores_of
 from ndb_formats.columnar.file_outline import FileOutline, items_of_log, outline_of
 from ndb_formats.columnar.log_remarks import remarks_on
 from ndb_formats.errors import FormatError
@@ -74,12 +74,16 @@ class Ingested:
         read: How many segments it read.
         there: How many segments had been read before.
         remarks: What the binlogs hold besides rows.
+        engine: Who read them: ``local`` or ``spark``; empty where the caller chose the runner.
+        engine_reason: Why, if the user left it open.
     """
 
     manifest: Manifest
     read: int
     there: int
     remarks: tuple[LogRemark, ...] = ()
+    engine: str = ""
+    engine_reason: str = ""
 
 
 def ingest(
@@ -88,7 +92,7 @@ def ingest(
     history: Folder,
     *,
     buckets: int | None = None,
-    segment_bytes: int = DEFAULT_SEGMENT_BYTES,
+    segment_bytes: int | None = None,
     progress: StageProgress = lambda stage, done, total: None,
     with_holes: bool = False,
 ) -> Ingested:
@@ -100,7 +104,7 @@ def ingest(
         run: The run.
         history: Where the History goes.
         buckets: Into how many buckets keys are divided; by default the size of the binlogs decides.
-        segment_bytes: About how many bytes of binlog one task reads.
+        segment_bytes: About how many bytes of binlog one task reads; by default the size of the binlogs decides.
         progress: Called with the name of the stage, tasks done, and their number.
         with_holes: Whether epochs may be missing, because only a part of the logs is resolved, and nothing is kept.
 
@@ -111,6 +115,7 @@ def ingest(
         HistoryError: The History belongs to another run or to other files, or is damaged; it has not changed.
         FormatError: The binlogs contradict each other, or the primary key of a table.
     """
+    publish_finished(history, [PLAN])  # that of a killed driver on object storage
     held, pending = load_manifest(history), load_plan(history)
     for subject in (held, pending):
         if subject is not None:
@@ -123,7 +128,7 @@ def ingest(
     job = _Job(runner, run, history, progress, there=there, with_holes=with_holes)
     if pending is not None:
         held = job.carry_out(pending, held)
-    plan = plan_ingest(run, held, buckets, segment_bytes)
+    plan = plan_ingest(run, held, buckets, segment_bytes, cores_of(runner))
     if held is None or any(plan.segments.values()):
         history.delete(STAGED)
         write_plan(history, plan)
@@ -210,15 +215,16 @@ class _Job:
             for name, segments in plan.segments.items()
             for segment in segments
         ]
-        records = {record_path(task.cluster, task.segment.number): task for task in tasks}
-        publish_finished(history, records.keys() - history.sizes(records).keys())
-        there = history.sizes(records)
-        missing = [task for path, task in records.items() if path not in there]
-        self.runner(read_segment, missing, partial(self.progress, "reading binlogs"))
+        paths = {record_path(task.cluster, task.segment.number): task for task in tasks}
+        publish_finished(history, paths.keys() - history.sizes(paths).keys())
+        there = list(history.sizes(paths))
+        missing = {path: task for path, task in paths.items() if path not in there}
+        read = self.runner(read_segment, list(missing.values()), partial(self.progress, "reading binlogs"))
         self.read += len(missing)
-        self.there += len(tasks) - len(missing)
+        self.there += len(there)
+        records = dict(zip(missing, read, strict=True)) | load_records(history, there)
         return {
-            name: kept_segments([load_record(history, name, segment.number) for segment in segments])
+            name: kept_segments([records[record_path(name, segment.number)] for segment in segments])
             for name, segments in plan.segments.items()
         }
 
@@ -238,15 +244,25 @@ class _Job:
             name: [segment.number for segment in segments[: len(kept[name].records)]]
             for name, segments in plan.segments.items()
         }
-        numbers, left, merged = self.run.numbers, manifest.batches[:-1], manifest.merged
-        steps = row_steps(self.run, manifest, numbers)
-        tasks = [
-            KeyTask(self.history, bucket, left, plan.batch, new, numbers, manifest.types, steps, each)
-            for bucket in range(plan.buckets)
-            for each in [MergedRows(self.history, merged, bucket, plan.buckets, divided)]
-        ]
+        history, merged, numbers = self.history, manifest.merged, self.run.numbers
+        run = KeyRun(
+            history=history,
+            batches=manifest.batches[:-1],
+            batch=plan.batch,
+            segments=new,
+            numbers=numbers,
+            types=manifest.types,
+            steps=row_steps(self.run, manifest, numbers),
+            merged=MergedRows(history, merged, 0, plan.buckets, divided),
+        )
+        places = {
+            (kind, name): [record.places[kind] for record in each.records]
+            for kind in KINDS
+            for name, each in kept.items()
+        }
+        tasks = KeyTask.of_buckets(run, plan.buckets, places)
         numbered = self.runner(number_keys, tasks, partial(self.progress, "numbering keys"))
-        logs = [join_logs(self.history, name, each, plan.batch, merged) for name, each in new.items()]
+        logs = [join_logs(history, name, each, plan.batch, merged) for name, each in new.items()]
         return [each for files in (*numbered, *logs) for each in files]
 
     def _derive_schedule(self, manifest: Manifest) -> Manifest:

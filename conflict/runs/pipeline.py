@@ -18,28 +18,26 @@ from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile
 from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.layout import ResultOptions, catalogue_result
-from conflict.errors import ConfigurationError, MissingEpochsError, NotBuiltError
-from conflict.history.grid.attempts import Seen
+from conflict.errors import ConfigurationError, MissingEpochsError
 from conflict.history.grid.folder import Folder
-from conflict.history.grid.manifest import MANIFEST
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.grid.path_names import refuse_same_paths
-from conflict.history.grid.stored_folder import StoredFolder, folder_of
+from conflict.history.grid.stored_folder import folder_of
 from conflict.history.grid.whole_files import only_writer
 from conflict.history.ingestion.logged_epochs import scan_epochs
 from conflict.history.ingestion.plan import refuse_other_folders
 from conflict.history.preparing.log_files import check_log_files, missing_files
 from conflict.history.run import Run
-from conflict.history.tasks import Runner, in_threads
+from conflict.history.tasks import in_threads
 from conflict.results.files import check_target, refuse_nesting, whole_or_not_at_all
 from conflict.results.run_document import RunDocument
 from conflict.rules.counters import zero_counters
 from conflict.rules.table_setup import TableSetup
 from conflict.runs.engine_choice import EngineChoice, choose_engine
-from conflict.runs.ingest_job import Ingested, outlines_by_tasks
-from conflict.runs.ingest_job import ingest as ingest_binlogs
+from conflict.runs.ingest_job import outlines_by_tasks
 from conflict.runs.run_inputs import inputs_document, run_of
 from conflict.runs.settled import EVERY_KIND, Settled, SettleOptions, needs_reference, settled
+from conflict.runs.spark_workers import spark_workers
 from ndb_formats.columnar.file_outline import FileOutline, outlines_of
 from ndb_formats.findings import LogRemark
 from ndb_formats.schema.row_keys import refuse_inexact_keys
@@ -66,33 +64,6 @@ DEFAULTS = ResolveOptions()
 
 
 Found = TypeVar("Found")
-
-
-def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_progress) -> Ingested:
-    """
-    Read the binlogs of a run into a History on disk, on Spark; see `conflict.runs.ingest_job.ingest`.
-
-    Raises:
-        ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
-        HistoryError: The folder holds a History of something else.
-    """
-    folder = folder_of(out)
-    if not run_file.configuration.links.is_pair:
-        message = (
-            "a History on disk is one of two clusters that replicate to each other; resolve these binlogs as they are"
-        )
-        raise ConfigurationError(message)
-    refuse_inexact_keys(run_file.configuration.data_schema.tables)
-    check_log_files(run_file.configuration)
-    refuse_other_folders(folder)
-    with only_writer(folder):
-        runner = spark_workers(folder, progress)
-        try:
-            run = run_of(run_file, folder, partial(outlines_by_tasks, runner, progress))
-            return ingest_binlogs(runner, run, folder, progress=progress)
-        except NotBuiltError as error:
-            message = f"{error}, and a History holds rows by their keys; resolve these binlogs as they are"
-            raise ConfigurationError(message) from None
 
 
 def resolve(
@@ -227,29 +198,6 @@ def _refuse_same_paths(target: Folder, run: Run) -> None:
         refuse_same_paths(there, (table.full_name for table in run.schema.tables))
 
 
-def spark_workers(out: Folder, progress: StageProgress, options: ResolveOptions = DEFAULTS) -> Runner:
-    """
-    Start Spark, and make sure that its tasks see the folders of the result and of a History.
-
-    Raises:
-        ConfigurationError: They do not, or Spark cannot be started.
-    """
-    from conflict.spark.session import check_shared, spark_session  # noqa: PLC0415  # only the jobs need pyspark
-    from conflict.spark.spark_runner import runs_here, spark_runner  # noqa: PLC0415  # only the jobs need pyspark
-
-    progress("starting Spark", 0, 1)
-    spark = spark_session()
-    folders = [each for each in (out, options.keep_history) if each is not None]
-    read = options.history
-    seen = [Seen.of(read, MANIFEST)] if read is not None and read.exists(MANIFEST) else []
-    for each in (*folders, read):
-        if isinstance(each, StoredFolder) and not runs_here(spark):
-            each.spread()
-    check_shared(spark, folders, seen)
-    progress("starting Spark", 1, 1)
-    return spark_runner(spark, folders, seen)
-
-
 def refuse_python_rules(by_cluster: Mapping[str, Mapping[str, TableSetup]]) -> None:
     """
     Make sure that no table has a conflict function that is written in Python.
@@ -303,7 +251,7 @@ def run_by(
         with_holes=run.span.cuts and options.keep_history is None,
         by_reference=EVERY_KIND,
     )
-    runner = spark_workers(out, progress, options) if by_spark else in_threads
+    runner = spark_workers(out, progress, options.keep_history, options.history) if by_spark else in_threads
     try:
         return _written(settled(run, runner, wanted))
     finally:

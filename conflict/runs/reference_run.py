@@ -293,9 +293,8 @@ def _written(
     """Write the result of a reading, and return its figures."""
     run, readings, history, epochs = found.run, found.readings, found.history, found.epochs
     placed, resolution, moments, setups = found.placed, found.resolution, found.moments, run.setups.at_end
-    ledger = ReferenceLedger(
-        history, setups, resolution, found.compared(), ResultOptions(all_outcomes=options.all_outcomes)
-    )
+    wanted = ResultOptions(all_outcomes=options.all_outcomes, epoch_range=options.epoch_range)
+    ledger = ReferenceLedger(history, setups, resolution, found.compared(), wanted)
     summary = write_resolution(out, ledger)
     keys = KeyTexts(history.layouts, {table.full_name: table for table in run.schema.tables})
     write_open(out, placed.schedule, moments.open_epochs, keys)

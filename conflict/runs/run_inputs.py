@@ -6,7 +6,7 @@ What a run is made of: a run file, and what a History knows of binlogs that are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -91,13 +91,14 @@ def configuration_of(document: Mapping[str, Any], result: str) -> Configuration:
     return run_file_of(document, result).configuration
 
 
-def run_file_of(document: Mapping[str, Any], result: str) -> RunFile:
+def run_file_of(document: Mapping[str, Any], result: str, missing: Collection[str] = ()) -> RunFile:
     """
     Return the run that a result was made of.
 
     Args:
         document: The contents of its `run.json`.
         result: Where it is, for messages.
+        missing: Binlogs that are known to be missing; the run is without them.
 
     Raises:
         HistoryError: The result does not say, or a file is missing or has changed since.
@@ -108,8 +109,9 @@ def run_file_of(document: Mapping[str, Any], result: str) -> RunFile:
         message = f"the result in {result} does not say what it was made of; give the run file in its place"
         raise HistoryError(message)
     for file in inputs["files"]:
-        _refuse_change(file, result)
-    run_file = parse_run_file(inputs["text"], path_of(inputs["run_file"]))
+        if file["path"] not in missing:
+            _refuse_change(file, result)
+    run_file = parse_run_file(inputs["text"], path_of(inputs["run_file"]), binlogs=not missing)
     configuration = run_file.configuration
     functions = load_functions(inputs.get("resolvers", ()), configuration.functions)
     configuration = attrs.evolve(configuration, functions=functions)

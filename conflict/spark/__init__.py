@@ -1,5 +1,5 @@
 """
-Spark: a session, what runs tasks on it, and the `ndb_binlog` data source. All else runs without pyspark.
+Spark: a session, what runs tasks on it, the data sources `ndb_binlog` and `ndb_result`. All else runs without pyspark.
 """
 
 from conflict.extras import imported

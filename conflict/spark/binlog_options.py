@@ -8,6 +8,7 @@ The options of the Spark data source `ndb_binlog`.
     temporals    with table: ``typed`` (dates and timestamps, which hold no zero dates) or ``text``
     envelope     with table: ``debezium``, for rows as Debezium gives them
     tables       ``database.table`` names, separated by commas; by default all user tables
+    servers      ids of servers, separated by commas, that first made the changes; by default all
     startEpoch   first NDB epoch, inclusive
     endEpoch     last NDB epoch, inclusive; errors after it are ignored
     startTime    first moment, as 2026-01-31T08:00:00+01:00; UTC without an offset
@@ -30,14 +31,15 @@ import attrs
 from conflict.config.option_values import seconds_of
 from conflict.config.schema_file import load_schema
 from conflict.config.text_file import plain_path
-from conflict.discovery.logs import files_of
+from conflict.discovery.logs import files_of, readable_files
 from conflict.errors import ConfigurationError
+from conflict.spark.left_out import LeftOut
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.schema.tables import Schema
 from ndb_formats.stored import path_of
 
 _NAMES = (
-    *("path", "table", "columns", "temporals", "envelope", "tables"),
+    *("path", "table", "columns", "temporals", "envelope", "tables", "servers"),
     *("startEpoch", "endEpoch", "startTime", "endTime", "schema", "remarks", "mode", "badRecordsPath"),
     *("maxFilesPerTrigger", "maxBytesPerTrigger"),
 )
@@ -68,6 +70,8 @@ class BinlogOptions:
         envelope: Whether rows have the shape of `conflict.spark.envelope`.
         most_files: Most files that a batch of a stream reads; None for no limit.
         most_bytes: Bytes after which such a batch ends, with the first transaction at least; None for no limit.
+        servers: Ids of servers that first made the changes; None for all.
+        unreadable: Files at the paths that are no binlogs, if these are left out.
     """
 
     files: tuple[str, ...]
@@ -86,6 +90,8 @@ class BinlogOptions:
     envelope: bool = False
     most_files: int | None = None
     most_bytes: int | None = None
+    servers: frozenset[int] | None = None
+    unreadable: tuple[LeftOut, ...] = ()
 
     def wants(self, table: str) -> bool:
         """Whether the changes of a table are read."""
@@ -122,7 +128,9 @@ def read_options(options: Mapping[str, str]) -> BinlogOptions:
     if remarks not in ("fail", "ignore"):
         message = f"ndb_binlog: remarks is {remarks}; give fail or ignore"
         raise ConfigurationError(message)
-    files = tuple(dict.fromkeys(file for path in paths for file in _files(path)))
+    folder = _left_out(options)
+    found = [_files(path, leaves_out=folder is not None) for path in paths]
+    files = tuple(dict.fromkeys(file for own, _ in found for file in own))
     names = table or tables
     return BinlogOptions(
         files,
@@ -136,11 +144,13 @@ def read_options(options: Mapping[str, str]) -> BinlogOptions:
         None if columns is None else frozenset(name.strip() for name in columns.split(",")),
         temporals == "typed",
         remarks == "fail",
-        _left_out(options),
+        folder,
         tuple(paths),
         envelope is not None,
         _number(options, "maxFilesPerTrigger", "number of files"),
         _number(options, "maxBytesPerTrigger", "number of bytes"),
+        _servers(options),
+        tuple(left for _, own in found for left in own),
     )
 
 
@@ -163,15 +173,27 @@ def _left_out(options: Mapping[str, str]) -> Path | None:
 
 def _number(options: Mapping[str, str], name: str, what: str) -> int | None:
     text = options.get(name.lower())
-    if text is not None and not text.strip().isdecimal():
+    return None if text is None else _number_of(text, name, what)
+
+
+def _servers(options: Mapping[str, str]) -> frozenset[int] | None:
+    text = options.get("servers")
+    return None if text is None else frozenset(_number_of(each, "servers", "server id") for each in text.split(","))
+
+
+def _number_of(text: str, name: str, what: str) -> int:
+    if not text.strip().isdecimal():
         message = f"ndb_binlog: {name} is {text}, which is no {what}; give a number"
         raise ConfigurationError(message)
-    return None if text is None else int(text)
+    return int(text)
 
 
-def _files(pattern: str) -> list[str]:
+def _files(pattern: str, *, leaves_out: bool) -> tuple[list[str], list[LeftOut]]:
+    """Return the binlogs at a path, and, if they are left out, the files that are none."""
+    path = path_of(pattern.removeprefix("file:"))
     try:
-        return [str(plain_path(file)) for file in files_of([path_of(pattern.removeprefix("file:"))], unpacks=True)]
+        logs, others = readable_files(path) if leaves_out else ([*files_of([path], unpacks=True)], {})
+        return [str(plain_path(file)) for file in logs], [LeftOut(str(file), why) for file, why in others.items()]
     except ConfigurationError as error:
         message = f"ndb_binlog: no binlog found at {pattern}: {error}"
         raise ConfigurationError(message) from error

@@ -4,13 +4,10 @@ Reads binlog files in pieces, one Spark task each.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -22,12 +19,12 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from conflict.decoding.inputs import Inputs, opened_inputs
 from conflict.decoding.one_table import fitted_changes
-from conflict.decoding.staging import staged_file
 from conflict.errors import ConfigurationError, LogWarning
 from conflict.history.ingestion.segments import plan_segments
 from conflict.spark.binlog_options import BinlogOptions
-from conflict.spark.chosen_parts import chosen_parts, in_time
+from conflict.spark.chosen_parts import chosen_parts, in_time, made_by
 from conflict.spark.envelope import enveloped, facts_of
+from conflict.spark.left_out import LeftOut
 from ndb_formats.columnar.batches import RowBatch, read_batches
 from ndb_formats.columnar.log_remarks import remarks_on_rows
 from ndb_formats.columnar.log_scan import LogItem, scan_log
@@ -129,6 +126,9 @@ class BinlogReader(DataSourceReader):
             with opened_inputs(list(map(path_of, self.options.files))) as inputs:
                 plan = self.plan(inputs)
         self.fail_with(plan.remarks)
+        for each in self.options.unreadable:
+            assert self.options.left_out is not None
+            each.tell(self.options.left_out)
         return [*plan.pieces]
 
     def plan(self, inputs: Inputs) -> Plan:
@@ -202,7 +202,8 @@ class BinlogReader(DataSourceReader):
             try:
                 for batch in self._batches(partition, path):
                     found += len(batch)
-                    wanted = batch.where(in_time(batch.records.column("timestamp").to_numpy(), options))
+                    seconds, servers = (batch.records.column(name).to_numpy() for name in ("timestamp", "server_id"))
+                    wanted = batch.where(in_time(seconds, options) & made_by(servers, options))
                     if not wanted.signs_known and (columns := list(negative_columns(wanted))):
                         self.fail_with([remark_on_signs(wanted.full_name, columns)])
                     if len(wanted):
@@ -212,7 +213,9 @@ class BinlogReader(DataSourceReader):
                     return
                 if options.left_out is None:
                     raise inputs.renamed(error) from error
-                _tell_left_out(options.left_out, partition, inputs.renamed(error))
+                why = str(inputs.renamed(error))
+                left = LeftOut(partition.file, why, error.position, partition.start, partition.stop)
+                left.tell(options.left_out)
 
     def _batches(self, piece: Piece, path: str) -> Iterator[RowBatch | TableRows]:
         """Yield the changes of a segment of the file at a path in the range of epochs."""
@@ -270,15 +273,6 @@ class EnvelopeReader(TableReader):
 
     def _records(self, batch: RowBatch | TableRows, file: str) -> pa.RecordBatch:
         return enveloped(super()._records(batch, file), batch.full_name, self._wanted)
-
-
-def _tell_left_out(folder: Path, piece: Piece, error: FormatError) -> None:
-    """Write what is left out of a file, and why; a task that runs again writes the same."""
-    told = {"file": piece.file, "position": error.position, "from": piece.start, "to": piece.stop, "why": str(error)}
-    folder.mkdir(parents=True, exist_ok=True)
-    name = f"{hashlib.sha256(piece.file.encode()).hexdigest()[:16]}-{piece.start}.json"
-    with staged_file(folder / name) as out:
-        out.write(json.dumps(told, ensure_ascii=False).encode() + b"\n")
 
 
 def _piece_bytes(size: int) -> int:

@@ -83,8 +83,8 @@ def chosen_parts(path: str, options: BinlogOptions, start: int, stop: int | None
         parts.wanted[-1] |= index.error is not None  # its task says what is wrong
     if options.start_epoch > 0 or options.end_epoch is not None:
         parts.wanted[:] &= _of_epochs(path, parts, options, start, stop)
-    if options.start_time > 0 or options.end_time is not None:
-        parts.wanted[:] &= _of_times(path, parts, options, start, stop)
+    if options.start_time > 0 or options.end_time is not None or options.servers is not None:
+        parts.wanted[:] &= _of_events(path, parts, options, start, stop)
     return parts
 
 
@@ -128,15 +128,22 @@ def _of_epochs(path: str, parts: ChosenParts, options: BinlogOptions, start: int
     return found
 
 
-def _of_times(path: str, parts: ChosenParts, options: BinlogOptions, start: int, stop: int | None) -> _Bools:
-    """Return which transactions can have rows in the range of times. Shape (n,)."""
+def _of_events(path: str, parts: ChosenParts, options: BinlogOptions, start: int, stop: int | None) -> _Bools:
+    """Return which transactions can have rows in the range of times and of the servers. Shape (n,)."""
     found = np.zeros(len(parts.starts), np.bool_)
     for chunk in read_chunks(path, start=start, stop=stop, verify=False, events=_CHUNK_EVENTS, span=_CHUNK_BYTES):
-        kept = np.isin(chunk.types, _ROWS) & in_time(chunk.timestamps, options)
+        kept = np.isin(chunk.types, _ROWS) & in_time(chunk.timestamps, options) & made_by(chunk.server_ids, options)
         found[parts.numbers(chunk.positions[kept])] = True
         if chunk.error is not None:
             found[int(parts.numbers(np.array([chunk.error.position or 0]))[0]) :] = True
     return found
+
+
+def made_by(servers: npt.NDArray[np.integer], options: BinlogOptions) -> _Bools:
+    """Return which events are of changes that the servers which are asked for first made. Shape (events,)."""
+    if options.servers is None:
+        return np.ones(len(servers), np.bool_)
+    return np.isin(servers, [*options.servers])
 
 
 def in_time(seconds: npt.NDArray[np.uint32], options: BinlogOptions) -> _Bools:

@@ -13,8 +13,6 @@ otherwise: at its start, or of unknown signs in the task that meets a doubtful v
 Without ``table``, images are maps from column name to text: a column that an image does not carry has no entry, NULL is
 an entry with null, and an empty text is an entry with an empty text. With it, ``before_columns`` and ``after_columns``
 name the columns that an image carries.
-
-Arrow types that Spark does not have, as types that it has and that hold the same values.
 """
 
 from __future__ import annotations
@@ -30,7 +28,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from conflict.config.text_file import place_of, refuse_address
+from conflict.config.text_file import refuse_address
+from conflict.decoding.common_types import common_type
 from conflict.decoding.inputs import opened_inputs
 from conflict.decoding.one_table import joined_schema
 from conflict.errors import ConfigurationError
@@ -38,29 +37,10 @@ from conflict.spark.binlog_options import KNOWN, BinlogOptions, read_options
 from conflict.spark.binlog_reader import BinlogReader, EnvelopeReader, Plan, TableReader
 from conflict.spark.binlog_stream import BinlogStream
 from conflict.spark.envelope import envelope_schema
+from conflict.spark.result_source import NdbResultDataSource
+from conflict.spark.source_options import given_options, keep_options, place_here
 from ndb_formats.columnar.records import RECORDS
-from ndb_formats.stored import is_address, path_of
-
-_WIDER = {
-    pa.uint8(): pa.int16(),
-    pa.uint16(): pa.int32(),
-    pa.uint32(): pa.int64(),
-    pa.uint64(): pa.decimal128(20),
-    pa.timestamp("ms", tz="UTC"): pa.timestamp("us", tz="UTC"),
-    pa.null(): pa.string(),
-}
-
-
-def _spark_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type that Spark reads values of a type as."""
-    if pa.types.is_dictionary(kind):
-        return _spark_type(kind.value_type)
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _spark_type(field.type)) for field in kind])
-    return pa.string() if pa.types.is_decimal256(kind) else _WIDER.get(kind, kind)
-
-
-_PROVIDER, _OPTIONS = "provider", "ndb_binlog"
+from ndb_formats.stored import path_of
 
 
 class NdbBinlogDataSource(DataSource):
@@ -87,10 +67,7 @@ class NdbBinlogDataSource(DataSource):
             options = self._checked(given)
             self._known = _read_of_table(options)  # Spark hands this object on: files are not read again
             columns = envelope_schema(self._known[0]) if options.envelope else self._known[0]
-        found = from_arrow_schema(columns)
-        if _PROVIDER in self.options:
-            found.fields[0].metadata = {_OPTIONS: given}
-        return found
+        return keep_options(self.name(), self.options, given, from_arrow_schema(columns))
 
     def reader(self, schema: StructType) -> BinlogReader:
         """Return a reader for the options given."""
@@ -110,18 +87,7 @@ class NdbBinlogDataSource(DataSource):
         return BinlogStream(reader)
 
     def _given(self, schema: StructType | None) -> dict[str, str]:
-        """
-        Return the options by their names in lower-case letters.
-
-        A table of a catalog has its options when it is created, among what the catalog says of it. Those who read it
-        have only its columns, so the first one keeps them.
-        """
-        if schema is not None and not self.options:
-            return dict(schema.fields[0].metadata.get(_OPTIONS, {}))
-        given = {name.lower(): value for name, value in self.options.items()}
-        if _PROVIDER not in given:
-            return given
-        return {name: value for name, value in given.items() if name in KNOWN}
+        return given_options(self.name(), self.options, KNOWN, schema)
 
     def _checked(self, given: Mapping[str, str]) -> BinlogOptions:
         options = dict(given)
@@ -132,11 +98,7 @@ class NdbBinlogDataSource(DataSource):
         return read_options(options)
 
     def _here(self, path: str, *, stored: bool = True) -> str:
-        local = path.removeprefix("file:")
-        if stored and is_address(local):
-            return str(place_of(local, "ndb_binlog: a path"))
-        refuse_address(local, "ndb_binlog: a path")
-        return path if path != local else str(Path(self.folder, path))
+        return place_here(path, self.folder, "ndb_binlog: a path", stored=stored)
 
 
 def _read_of_table(options: BinlogOptions) -> tuple[pa.Schema, Plan]:
@@ -155,7 +117,7 @@ def _read_of_table(options: BinlogOptions) -> tuple[pa.Schema, Plan]:
                 options.schema,
                 columns=options.columns,
                 moments=options.moments,
-                kind_of=_spark_type,
+                kind_of=common_type,
             )
             return schema, BinlogReader(options, ()).plan(inputs)
     except ConfigurationError as error:
@@ -164,6 +126,10 @@ def _read_of_table(options: BinlogOptions) -> tuple[pa.Schema, Plan]:
 
 
 def register(spark: SparkSession) -> None:
-    """Register the format ``ndb_binlog`` with a session; relative paths begin where this process is now."""
-    here = type(NdbBinlogDataSource.__name__, (NdbBinlogDataSource,), {"folder": str(Path.cwd())})
-    spark.dataSource.register(here)
+    """
+    Register the formats ``ndb_binlog`` and ``ndb_result`` with a session.
+
+    Relative paths begin where this process is now.
+    """
+    for source in (NdbBinlogDataSource, NdbResultDataSource):
+        spark.dataSource.register(type(source.__name__, (source,), {"folder": str(Path.cwd())}))

@@ -16,7 +16,7 @@ from conflict.errors import ConfigurationError
 from conflict.history.grid.attempts import Seen
 from conflict.history.grid.folder import Folder
 from conflict.spark.spark_runner import context_of, runs_here, spark_runner
-from ndb_formats.stored import scratch_folder
+from ndb_formats.scratch import scratch_folder
 
 _NAME = "ndb-conflict"
 _ATTEMPTS = 4  # of a task whose worker dies, as Spark has it on a cluster

@@ -12,11 +12,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import accumulate, takewhile
 from typing import Any, TypeVar
 
+import attrs
 import pyarrow as pa
 from py4j.protocol import Py4JError
-from pyspark import SparkContext, StatusTracker, cloudpickle
+from pyspark import SparkContext, StatusTracker
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -24,6 +26,7 @@ from conflict.errors import ConfigurationError, WorkerError
 from conflict.history.grid.attempts import Seen, Stage, Written, publish
 from conflict.history.grid.folder import Folder
 from conflict.history.tasks import Progress, Runner
+from conflict.spark.packed_tasks import pack
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -32,9 +35,10 @@ _POLL_SECONDS = 0.5  # each question costs the JVM a hundredth of a second
 _PER_CORE = 8
 # Most tasks of ours in one Spark task on a cluster, which may get more cores while a stage runs.
 _MOST_IN_ONE = 4
-# Tasks that are pickled as one: what they share is shipped once, but each task unpickles its neighbours too.
-_TOGETHER = 64
+# Bytes of tasks that a remote session gets at a time: all of them come to each of its processes, in one message.
+_WAVE_BYTES = 4 << 20
 _MANY_OBJECTS = 30_000
+_ASKED_FOR = 64  # cores, where their number is not known before the work
 # What to do, by words of Spark; else nothing is known to help.
 _ADVICE = (
     (("spark.driver.maxResultSize",), ". Raise spark.driver.maxResultSize"),
@@ -58,7 +62,32 @@ def spark_runner(spark: SparkSession, folders: Sequence[Folder] = (), seen: Sequ
         folders: Where tasks write: what they write there is there once, whatever number of attempts they have.
         seen: What executors must see as the driver does.
     """
-    return partial(_run_tasks, spark, folders, seen)
+    return SparkRunner(partial(_run_tasks, spark, folders, seen), _cores(spark))
+
+
+@attrs.frozen
+class SparkRunner:
+    """
+    A runner that spreads tasks over Spark.
+
+    Attributes:
+        run: Runs them.
+        cores: How many can run at the same time; where executors come as they are needed, how many are to be asked for.
+    """
+
+    run: Runner
+    cores: int
+
+    def __call__(self, function: Callable[[Task], Result], tasks: Sequence[Task], progress: Progress) -> list[Result]:
+        """Run `function` on all of `tasks`."""
+        return self.run(function, tasks, progress)
+
+
+def _cores(spark: SparkSession) -> int:
+    context = context_of(spark)
+    if context is None or context.getConf().get("spark.dynamicAllocation.enabled") == "true":
+        return _ASKED_FOR
+    return int(context.defaultParallelism)
 
 
 def runs_here(spark: SparkSession) -> bool:
@@ -92,24 +121,23 @@ def _run_tasks(
     """
     if not tasks:
         return []
-    groups = (tasks[first : first + _TOGETHER] for first in range(0, len(tasks), _TOGETHER))
-    work = [cloudpickle.dumps(group) for group in groups]  # type: ignore[no-untyped-call]  # pyspark ships it untyped
+    parts, stage, apart = _parts(spark, len(tasks)), Stage(folders, seen), not runs_here(spark)
+    shared, rows = pack(tasks, parts)
 
-    stage, apart = Stage(folders, seen), not runs_here(spark)
+    def run(row: bytes) -> bytes:
+        own = shared.load(row)
+        return pickle.dumps([_outcome(stage, partial(function, task), apart=apart) for task in own])
 
-    def run(number: int) -> bytes:
-        group, place = divmod(number, _TOGETHER)
-        return pickle.dumps(_outcome(stage, lambda: function(pickle.loads(work[group])[place]), apart=apart))
+    def report(done: int) -> None:
+        progress(len(tasks) * min(done, parts) // parts, len(tasks))
 
     stage.open()
-
-    parts = _parts(spark, len(tasks))
-    with _watch(spark, parts, lambda done, _: progress(len(tasks) * done // parts, len(tasks))):
-        try:
-            outcomes = _spread(spark, run, len(tasks), parts)
-        except (Py4JError, PySparkException) as failure:  # other errors of `function` come as outcomes
-            raise WorkerError(_told(failure)) from failure
-    results = [pickle.loads(outcome) for outcome in outcomes]
+    try:
+        outcomes = _spread(spark, run, rows, report)
+    except (Py4JError, PySparkException) as failure:  # other errors of `function` come as outcomes
+        raise WorkerError(_told(failure)) from failure
+    report(parts)
+    results = [each for outcome in outcomes for each in pickle.loads(outcome)]
     publish(each for _, _, written in results for each in written)
     stage.close()
     for error, _, _ in results:
@@ -133,25 +161,45 @@ def _told(error: Exception) -> str:
     return f"Spark gave up this job: {cause}{advice}"
 
 
-def _spread(spark: SparkSession, run: Callable[[int], bytes], count: int, parts: int) -> list[bytes]:
+def _spread(
+    spark: SparkSession, run: Callable[[bytes], bytes], rows: Sequence[bytes], report: Callable[[int], None]
+) -> list[bytes]:
     """
-    Return `run(number)` for each number below `count`, in order, computed by `parts` Spark tasks.
+    Return `run(row)` for each row, in order, each computed by a Spark task; `report` gets how many are done.
 
     An RDD starts in half the time of a data frame, which Spark plans anew each time; but a remote session has only data
     frames.
     """
     context = context_of(spark)
     if context is not None:
-        return context.parallelize(range(count), parts).map(run).collect()
+        with _polling(context.statusTracker(), report):
+            return context.parallelize(rows, len(rows)).map(run).collect()
+    found = list[bytes]()
+    while len(found) < len(rows):
+        wave, before = _wave(rows[len(found) :]), len(found)
+        with _notified(spark, lambda done, before=before: report(before + done)):  # type: ignore[misc]
+            found += _in_data_frame(spark, run, wave)
+    return found
+
+
+def _wave(rows: Sequence[bytes]) -> Sequence[bytes]:
+    """Return the first rows: so many that they can all go to each process."""
+    ends = accumulate(map(len, rows))
+    return rows[: max(sum(1 for _ in takewhile(lambda end: end <= _WAVE_BYTES, ends)), 1)]
+
+
+def _in_data_frame(spark: SparkSession, run: Callable[[bytes], bytes], rows: Sequence[bytes]) -> list[bytes]:
+    """Return `run(row)` for each row, in order; all of them go with the function."""
 
     def run_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                columns = [pa.array([number], pa.int64()), pa.array([run(number)], pa.binary())]
+                columns = [pa.array([number], pa.int64()), pa.array([run(rows[number])], pa.binary())]
                 yield pa.record_batch(columns, names=["task", "result"])
 
-    rows = spark.range(0, count, 1, parts).mapInArrow(run_all, "task long, result binary").collect()
-    return [row["result"] for row in sorted(rows, key=lambda row: row["task"])]
+    count = len(rows)
+    done = spark.range(0, count, 1, count).mapInArrow(run_all, "task long, result binary").collect()
+    return [row["result"] for row in sorted(done, key=lambda row: row["task"])]
 
 
 def _parts(spark: SparkSession, tasks: int) -> int:
@@ -212,19 +260,6 @@ def _exempt_from_collection() -> None:
     if len(gc.get_objects()) > _MANY_OBJECTS:
         gc.collect()
         gc.freeze()
-
-
-@contextmanager
-def _watch(spark: SparkSession, total: int, progress: Progress) -> Iterator[None]:
-    """Report how many Spark tasks are done while a job runs, and at its end that all are."""
-
-    def report(done: int) -> None:
-        progress(min(done, total), total)
-
-    context = context_of(spark)
-    with _notified(spark, report) if context is None else _polling(context.statusTracker(), report):
-        yield
-    report(total)
 
 
 @contextmanager

@@ -103,6 +103,7 @@ def drawing_settings(chart: Chart, width: float) -> Iterator[None]:
     }
     with mpl.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a browser has other fonts
+        warnings.filterwarnings("ignore", "AutoDateLocator was unable")  # of five seconds; it shows each
         yield
 
 

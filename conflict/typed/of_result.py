@@ -12,7 +12,7 @@ from pathlib import Path
 
 import attrs
 
-from conflict.config.run_file import RunFile, load_run_file
+from conflict.config.run_file import RunFile, is_run_file, load_run_file
 from conflict.engine.ledger.table_keys import TableKey
 from conflict.engine.reference.row_store import RowKey
 from conflict.errors import ConfigurationError, HistoryError
@@ -61,7 +61,7 @@ def of_result(
 def _run_of(source: Result | RunFile | Path | str) -> Run:
     if isinstance(source, RunFile):
         return run_of(source)
-    if isinstance(source, Path | str) and str(source).endswith(".toml"):
+    if isinstance(source, Path | str) and is_run_file(Path(source)):
         return run_of(load_run_file(Path(source)))
     result = source if isinstance(source, Result) else read_result(str(source))
     return run_of_result(result.run, result.folder.uri)

@@ -83,7 +83,7 @@ def _whole(end: int) -> Offsets:
 
 
 def _foreign_texts(data: Bytes, places: Iterable[tuple[int, int, int]]) -> list[bytes] | None:
-    """Return the texts of opaque values and doubles, each distinct one once; None if one is not valid."""
+    """Return the texts of opaque values, each distinct one once; None if one is not valid."""
     known: dict[bytes, bytes] = {}
     texts = []
     for kind, start, end in places:

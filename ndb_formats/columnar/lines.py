@@ -116,7 +116,6 @@ def escaped(texts: Texts, escapes: Escapes) -> Texts:
     return Texts(offsets, out, texts.missing)
 
 
-_SAME_BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
 _PLAIN_NUMBERS = ("row", "timestamp", "server_id", "epoch", "transaction_id")
 
 
@@ -209,19 +208,12 @@ def _value(values: pa.Array, code: ColumnCode | None = None) -> tuple[Texts, byt
     if pa.types.is_integer(kind):
         return texts_of(values.cast(pa.string())), b""
     if pa.types.is_floating(kind):
-        return texts_of(_distinct_floats(values)), b""
+        return texts_of(value_texts(values)), b""
     if pa.types.is_binary(kind) and code is not ColumnCode.VECTOR:
         return _hexadecimal(values), b'"'
     if pa.types.is_string(kind):
         return escaped(texts_of(values.cast(pa.string())), JSON_ESCAPES), b'"'
     return texts_of(value_texts(values, code)), b'"'
-
-
-def _distinct_floats(values: pa.Array) -> pa.Array:
-    """Return the shortest texts that give the same numbers; 0.0 and -0.0 are equal, but their texts differ."""
-    encoded = values.view(_SAME_BITS[values.type]).dictionary_encode()
-    numbers = encoded.dictionary.view(values.type).to_pylist()
-    return pa.array(list(map(repr, numbers)), pa.string()).take(encoded.indices)
 
 
 def _hexadecimal(values: pa.Array) -> Texts:

@@ -1,9 +1,9 @@
 """
 The row changes of all tables in a block, in the order of the file, with images as maps from column name to text.
 
-One compiled loop writes the texts of integers, short decimals, dates, times and most character sets from the bytes of
-the events; others are made column by column before. Where it cannot do that, the rows become batches: if a value
-cannot be decoded, and where nothing says which integers are unsigned.
+One compiled loop writes the texts of numbers, dates, times and most character sets from the bytes of the events; others
+are made column by column before. Where it cannot do that, the rows become batches: if a value cannot be decoded, and
+where nothing says which integers are unsigned.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ _INTEGERS = {
     ColumnCode.LONG: 4,
     ColumnCode.LONGLONG: 8,
 }
+_FLOATS = {ColumnCode.FLOAT: Step.FLOAT, ColumnCode.DOUBLE: Step.DOUBLE}
 _TEMPORAL = {
     ColumnCode.DATE: Step.DATE,
     ColumnCode.NEWDATE: Step.DATE,
@@ -251,6 +252,8 @@ class _Plan:
             first = self._groups.count
             self._groups.add(*whole, *part)
             return Step.DECIMAL, first, self._groups.count, wire.scale
+        if wire.code in _FLOATS:
+            return _FLOATS[wire.code], 0, 0, 0
         if wire.code in _TEMPORAL and wire.length <= MAX_PRECISION:
             return _TEMPORAL[wire.code], wire.length, 0, 0
         return Step.GIVEN, 0, 0, 0

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ndb_formats.columnar.kernel import read_only
+from ndb_formats.columnar.kernels.doubles import MAX_DOUBLE, doubles_text
 from ndb_formats.columnar.kernels.entries import DIGITS, numbers_text
 from ndb_formats.constants import ColumnCode
 from ndb_formats.types.decimals import decimal_text
@@ -25,9 +26,6 @@ from ndb_formats.types.json_diff import JsonChange
 from ndb_formats.types.values import Geometry, Value, Vector
 
 _MOST_LOW_DIGITS = 18  # of a decimal number that fits the lower half of its 16 bytes
-_SAME_BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
-# Between them, Arrow's text of a number has no exponent, as Python's has none.
-_LEAST_PLAIN, _LESS_THAN = 1e-4, 1e10
 
 
 SPARE = 16
@@ -108,31 +106,32 @@ def _low_halves(values: pa.Decimal128Array) -> npt.NDArray[np.int64]:
 def _number_texts(values: pa.Array, numbers: npt.NDArray[Any], scale: int) -> pa.StringArray:
     signed = numbers.dtype != np.uint64
     words = np.ascontiguousarray(numbers.astype(np.int64, copy=False) if signed else numbers).view(np.uint64)
-    missing = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else np.zeros(0, np.bool_)
     room = DIGITS + (2 + scale if scale else 0)
     offsets, out = np.empty(len(values) + 1, np.int32), np.empty(len(values) * room, np.uint8)
-    numbers_text(read_only(words), signed, missing, scale, offsets, out)
-    validity = pa.py_buffer(np.packbits(~missing, bitorder="little")) if len(missing) else None
-    parts = [validity, pa.py_buffer(offsets), pa.py_buffer(out)]
-    return pa.Array.from_buffers(pa.string(), len(values), parts, values.null_count)
+    numbers_text(read_only(words), signed, _missing(values), scale, offsets, out)
+    return _strings(values, offsets, out)
 
 
 def _float_texts(values: pa.Array) -> pa.StringArray:
     """Return floating point numbers as Python shows them."""
     numbers = values.cast(pa.float64())
-    sizes = np.abs(numbers.fill_null(0).to_numpy(zero_copy_only=False))
-    plain = (sizes >= _LEAST_PLAIN) & (sizes < _LESS_THAN) | (sizes == 0)
-    texts = numbers.cast(pa.string())
-    whole = pa.array(plain & (sizes == np.floor(sizes)))
-    if pc.any(whole).as_py():
-        texts = pc.if_else(whole, pc.binary_join_element_wise(texts, ".0", ""), texts)
-    if plain.all():
-        return texts
-    others = np.flatnonzero(~plain)
-    # 0.0 and -0.0 are equal, but their texts differ.
-    encoded = numbers.take(pa.array(others)).view(pa.int64()).dictionary_encode()
-    shown = pa.array(map(str, encoded.dictionary.view(pa.float64()).to_pylist()), pa.string()).take(encoded.indices)
-    return pc.replace_with_mask(texts, pa.array(~plain), shown)
+    bits = (numbers.fill_null(0) if values.null_count else numbers).to_numpy().view(np.uint64)
+    offsets, out = np.empty(len(values) + 1, np.int32), np.empty(len(values) * MAX_DOUBLE + SPARE, np.uint8)
+    doubles_text(read_only(bits), _missing(values), offsets, out)
+    return _strings(values, offsets, out)
+
+
+def _missing(values: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return whether each value is NULL; nothing if none is."""
+    return values.is_null().to_numpy(zero_copy_only=False) if values.null_count else _NOTHING_MISSING
+
+
+def _strings(values: pa.Array, offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> pa.StringArray:
+    """Return texts of values, NULL where these are."""
+    missing = _missing(values)
+    validity = pa.py_buffer(np.packbits(~missing, bitorder="little")) if len(missing) else None
+    parts = [validity, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), len(values), parts, values.null_count)
 
 
 _PLAIN_PLACES = 6  # to so many digits after the point, Arrow's own text has no exponent

@@ -1,12 +1,17 @@
 """An S3 server on loopback (moto), which counts what it is asked and can refuse some of it."""
 
+import os
 import random
+import re
+import signal
 import threading
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 from wsgiref.types import StartResponse, WSGIEnvironment
 
+import attrs
 import boto3
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from s3fs import S3FileSystem
@@ -25,6 +30,24 @@ class _Quiet(WSGIRequestHandler):
         """Print nothing."""
 
 
+@attrs.frozen
+class Moved:
+    """
+    A request that moved bytes.
+
+    Attributes:
+        method: Its method.
+        path: Its path.
+        process: Who asked, as its environment has in ``AWS_SDK_UA_APP_ID``; empty if it has nothing.
+        bytes: How many bytes it brought, or got if it is a GET.
+    """
+
+    method: str
+    path: str
+    process: str
+    bytes: int
+
+
 class S3:
     """
     The server.
@@ -35,6 +58,8 @@ class S3:
         refused: How many it refused.
         share: Which part of the requests it refuses, from 0 to 1.
         lost: Paths with this text in them are written, and the answer is an error.
+        moved: The requests for objects, with the bytes that they moved.
+        killed: A process that is killed at a request, and the number of that request, counted from now on.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -42,6 +67,8 @@ class S3:
         self._random, self._lock = random.Random(seed), threading.Lock()
         self.requests: list[str] = []
         self.refused, self.share, self.lost = 0, 0.0, ""
+        self.moved: list[Moved] = []
+        self.killed: tuple[int, int] | None = None
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True, request_handler=_Quiet)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -58,11 +85,34 @@ class S3:
             self.requests.append(
                 f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}?{environ.get('QUERY_STRING', '')}"
             )
+            self._kill()
         if self.lost and self.lost in environ["PATH_INFO"] and environ["REQUEST_METHOD"] == "PUT":
             self.lost = ""
             list(self._moto(environ, lambda *_: None))
             return _error(start, "500 Internal Server Error")
-        return self._moto(environ, start)
+        return self._moto(environ, self._counting(environ, start))
+
+    def _kill(self) -> None:
+        """Kill a process if it is its time."""
+        if self.killed is not None:
+            process, left = self.killed
+            self.killed = (process, left - 1) if left else None
+            if not left:
+                os.kill(process, signal.SIGKILL)
+
+    def _counting(self, environ: WSGIEnvironment, start: StartResponse) -> StartResponse:
+        """Return what counts the bytes of a request, and then starts its answer."""
+        asked = re.search(r"\bapp/(\S+)", environ.get("HTTP_USER_AGENT", ""))
+
+        def counted(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
+            method, sizes = environ["REQUEST_METHOD"], {name.lower(): value for name, value in headers}
+            size = sizes.get("content-length") if method == "GET" else environ.get("CONTENT_LENGTH")
+            found = Moved(method, environ["PATH_INFO"], asked.group(1) if asked else "", int(size or 0))
+            with self._lock:
+                self.moved.append(found)
+            return start(status, headers, *more)
+
+        return counted  # type: ignore[return-value]  # it is called as `start` is
 
     def client(self) -> "boto3.client":
         """Return a client of it."""

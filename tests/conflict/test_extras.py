@@ -11,7 +11,6 @@ import pytest
 from packaging.requirements import Requirement
 
 import conflict
-from conflict.cli.app import COMMANDS
 from conflict.cli.refusals import ExitCode
 from conflict.extras import EXTRAS, imported, install_command
 from tests.conflict.cli.cheap_calls import BINLOG, PRINTING, RUN, make_files
@@ -20,9 +19,9 @@ from tools.core_requirements import REQUIREMENTS, core_requirements
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 LIBRARIES = PROJECT["optional-dependencies"]
-# Those of the calls that cannot do without.
-REFUSED = {"ingest": "pyspark"}
+# What cannot do without.
 COMMANDS_REFUSED = {
+    "ingest on Spark": (["ingest", RUN, "--engine", "spark", "--out", "on-spark"], "pyspark"),
     "resolve on Spark": (["resolve", RUN, "--engine", "spark", "--out", "spark"], "pyspark"),
     "compare on Spark": (["compare", RUN, "--functions", "NDB$EPOCH()", "--engine", "spark"], "pyspark"),
     "sweep on Spark": (["sweep", "sweep.toml", "--out", "on-spark", "--engine", "spark"], "pyspark"),
@@ -71,7 +70,7 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 pytestmark = pytest.mark.xdist_group("extras")
 
 
-@pytest.mark.parametrize("name", [name for name in PRINTING if name not in REFUSED])
+@pytest.mark.parametrize("name", PRINTING)
 def test_what_works_without(name: str, ends: dict[str, Any]) -> None:
     """The demo, the help of every command, and every command that needs no extra."""
     code, said = ends[name]
@@ -88,7 +87,7 @@ def test_python_without(ends: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "module"),
-    [*REFUSED.items(), *((name, module) for name, (_, module) in (COMMANDS_REFUSED | EXPRESSIONS_REFUSED).items())],
+    [(name, module) for name, (_, module) in (COMMANDS_REFUSED | EXPRESSIONS_REFUSED).items()],
 )
 def test_what_is_refused(name: str, module: str, ends: dict[str, Any]) -> None:
     """In a sentence that says what to type; a command ends as for other wrong uses, and a function raises."""
@@ -103,9 +102,7 @@ def test_what_is_refused(name: str, module: str, ends: dict[str, Any]) -> None:
 
 def test_every_module_is_refused_somewhere() -> None:
     """None is left out above."""
-    refused = [*REFUSED.values(), *(module for _, module in (COMMANDS_REFUSED | EXPRESSIONS_REFUSED).values())]
-    assert {*refused} == {*EXTRAS}
-    assert {*COMMANDS} >= {*REFUSED}
+    assert {module for _, module in (COMMANDS_REFUSED | EXPRESSIONS_REFUSED).values()} == {*EXTRAS}
 
 
 @pytest.mark.parametrize("extra", ["pandas", "plot", "polars", "s3", "server", "spark"])

@@ -8,7 +8,7 @@ from itertools import groupby
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.epoch_files import schedule_table
 from conflict.history.grid.folder import Folder
-from conflict.history.grid.key_numbering import KeyTask, number_keys
+from conflict.history.grid.key_numbering import KINDS, KeyRun, KeyTask, number_keys
 from conflict.history.grid.manifest import Manifest, SegmentFacts, with_files, with_schedule, write_manifest
 from conflict.history.grid.schemas import (
     SCHEDULE_PART,
@@ -46,6 +46,7 @@ def write_history(
         shown: Per cluster, what its binlog shows of its applier's work; nothing if left out.
     """
     facts: dict[str, tuple[SegmentFacts, ...]] = {}
+    places: dict[tuple[str, str], list[bytes]] = {(kind, each.name): [] for kind in KINDS for each in history.clusters}
     schedule: dict[str, ScheduleColumns] = {}
     for cluster, other in zip(history.clusters, reversed(history.clusters), strict=True):
         transactions = [item for item in cluster.timeline if isinstance(item, Transaction)]
@@ -53,13 +54,17 @@ def write_history(
         schedule[cluster.name] = ScheduleColumns.of_applies(other.name, applies)
         epochs = _epochs(transactions, (shown or {}).get(cluster.name, {}))
         segments = [epochs[start : start + epochs_per_segment] for start in range(0, len(epochs), epochs_per_segment)]
-        facts[cluster.name] = tuple(
+        written = [
             _write_segment(folder, cluster.name, number, segment, PartBuilder(numbers, buckets, ()))
             for number, segment in enumerate(segments)
-        )
+        ]
+        facts[cluster.name] = tuple(each for each, _ in written)
+        for kind in KINDS:
+            places[kind, cluster.name] = [own[kind] for _, own in written]
     types = {name: layout.types for name, layout in history.layouts.items()}
     segments_of = {name: range(len(segments)) for name, segments in facts.items()}
-    tasks = [KeyTask(folder, bucket, (), 0, segments_of, numbers, types) for bucket in range(buckets)]
+    run = KeyRun(history=folder, batches=(), batch=0, segments=segments_of, numbers=numbers, types=types)
+    tasks = KeyTask.of_buckets(run, buckets, places)
     files = [each for task in tasks for each in number_keys(task)]
     for name, own in facts.items():
         files += join_logs(folder, name, range(len(own)), 0)
@@ -108,11 +113,11 @@ def _consequence(table: str, key: bytes, effect: Effect) -> RowChange:
 
 def _write_segment(
     folder: Folder, cluster: str, number: int, epochs: Sequence[BinlogEpoch], builder: PartBuilder
-) -> SegmentFacts:
+) -> tuple[SegmentFacts, dict[str, bytes]]:
     changes = 0
     for epoch in epochs:
         builder.add(epoch)
         changes += sum(len(transaction.changes) for transaction in epoch.transactions)
     keyless = builder.keyless()
-    write_parts(folder, cluster, number, builder.tables(), keyless)
-    return SegmentFacts("", 0, 0, epochs[0].number, epochs[-1].number, changes, keyless=len(keyless))
+    places = write_parts(folder, cluster, number, builder.tables(), keyless)
+    return SegmentFacts("", 0, 0, epochs[0].number, epochs[-1].number, changes, keyless=len(keyless)), places

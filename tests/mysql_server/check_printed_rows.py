@@ -14,7 +14,7 @@ import pytest
 
 import conflict
 from conflict.config.printed_rows import printed_rows
-from conflict.config.table_rows import created_columns, inserted_values
+from conflict.config.statement_rows import created_columns, inserted_values
 from conflict.operating.observing.exceptions_rows import comparable
 from tests.mysql_server.server import Server, given_server
 

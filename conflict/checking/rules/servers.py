@@ -14,6 +14,7 @@ from conflict.checking.findings import Code, Finding, Fix, TablePlace, quoted, s
 from conflict.checking.subject import Arrival, Subject
 from conflict.config.configuration import ClusterConfiguration
 from conflict.config.server_settings import EpochTimes
+from conflict.rules.gci_bits import cost_of_few_gci_bits, needed_gci_bits
 from conflict.rules.stops import ServerStop
 from ndb_formats.rules.update_format import switch
 
@@ -117,26 +118,20 @@ def _origins(subject: Subject, name: str) -> set[str]:
 
 
 def few_gci_bits(subject: Subject) -> Iterator[Finding]:
-    """
-    Yield functions by epoch whose extra GCI bits do not tell the epochs of a global checkpoint apart.
-
-    A row keeps the low word of its epoch in that many bits; the greatest number stands for all from it on.
-    """
+    """Yield functions by epoch whose extra GCI bits do not tell the epochs of a global checkpoint apart."""
     for arrival in _judging(subject):
         function, cluster = arrival.function, arrival.here.cluster
         times = cluster.epoch_times or EpochTimes()
-        needed = times.epochs.bit_length()  # 2^bits - 1 epochs have a number of their own
-        if not function.spec.by_epoch or function.gci_bits >= needed:
-            continue
         known = "" if cluster.epoch_times is not None else ", the defaults"
-        sentence = (
-            f"{function} keeps {function.gci_bits} bits of the number that an epoch has within its global checkpoint, "
-            f"and a global checkpoint has {times.epochs:,} epochs ({times.between_checkpoints:,} ms between global "
-            f"checkpoints, {times.between_epochs:,} ms between epochs{known}): epochs that are not told apart count as "
-            "later than they are, so changes are rejected that do not conflict."
+        words = (
+            f"{times.between_checkpoints:,} ms between global checkpoints, {times.between_epochs:,} ms between "
+            f"epochs{known}"
         )
-        fix = arrival.here.set_in_row("conflict_fn", quoted(f"{function.spec.name}({needed})"))
-        yield Finding(Code.FEW_GCI_BITS, sentence, (arrival.here.place,), fix)
+        sentence = cost_of_few_gci_bits(function, times.epochs, words)
+        if sentence is not None:
+            needed = quoted(f"{function.spec.name}({needed_gci_bits(times.epochs)})")
+            fix = arrival.here.set_in_row("conflict_fn", needed)
+            yield Finding(Code.FEW_GCI_BITS, sentence, (arrival.here.place,), fix)
 
 
 def useless_reads(subject: Subject) -> Iterator[Finding]:

@@ -20,7 +20,6 @@ from conflict.cli.refusals import ExitCode, exit_with
 from conflict.config.option_values import By, RecordFormat
 from conflict.decoding.staging import check_output
 from conflict.errors import ConfigurationError
-from conflict.telling.shown_text import listed
 
 _AT_A_GLANCE, _IN_DETAIL = 5, 20  # rows of a table
 _SERVERS = ("observed", "server", "defaults_file")
@@ -108,8 +107,8 @@ def _write_records(
     check_output(out, [options["result"]], force=force)
     found, which = chosen(options["result"], options["since"], options["until"], options["table"])
     logs = Logs.of(found)
-    if logs.missing:
-        say(f"{listed(logs.missing)}: missing, so server_id, before and after are NULL in all records.")
+    if logs.remark:
+        say(logs.remark)
     records = read_records(found, which, logs)
     if out is None:
         write_records(records, wanted, typer.get_binary_stream("stdout"))

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 import conflict.api.runs
-from conflict.cli.common import UnpackedOption, allow_unpacked, console, progress_bars, warn_of
+from conflict.cli.common import UnpackedOption, allow_unpacked, console, progress_bars, say, warn_of
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.refusals import ExitCode, exit_with, messages
 from conflict.cli.sources import load_run_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @command_of(conflict.api.runs.ingest)
 def ingest(call: Call[Ingested], out: Path, unpacked_mib: UnpackedOption = None) -> None:
     """
-    Read the binlogs of two clusters into a History: Parquet files by segment of the binlog and key bucket.
+    Read the binlogs of two clusters into a History: Parquet files by key bucket.
 
     Into an existing History, read only what is new in the binlogs; after an interruption, continue.
 
@@ -33,6 +33,8 @@ def ingest(call: Call[Ingested], out: Path, unpacked_mib: UnpackedOption = None)
     load_run_of(call)
     with progress_bars() as progress:
         ingested = call(progress=progress)
+    if ingested.engine_reason:
+        say(f"The {ingested.engine} engine read this: {ingested.engine_reason}.")
     _print_ingested(ingested, out)
     warned = warn_of(ingested.remarks)
     if ingested.manifest.errors:

@@ -35,6 +35,8 @@ def lost(
     List the changes of users that did not survive: what each set, why it was lost, and what took its place.
 
     Example: ndb-conflict lost build/result --out lost.csv
+
+    Example: ndb-conflict lost build/result --table shop.orders --key 5
     """
     from conflict.operating.repairing.lost import tell_lost
     from conflict.telling.terminal import print_telling

@@ -57,7 +57,6 @@ def resolve(
     """
     from conflict.cli.views.next_steps import print_next
     from conflict.operating.alerting.conditions import Condition
-    from conflict.operating.alerting.metrics import Timing, metrics_text, write_metrics
     from conflict.results.result import read_result
 
     began, conditions = time.monotonic(), [Condition.parse(each) for each in fail_if or ()]
@@ -69,6 +68,8 @@ def resolve(
         print_next(messages, out, resolved, examples, context)
     place = str(out)
     if metrics is not None:
+        from conflict.operating.alerting.metrics import Timing, metrics_text, write_metrics
+
         timing = Timing(time.time(), time.monotonic() - began)
         write_metrics(metrics_text(read_result(place), timing), metrics)
     held = [said for each in conditions if (said := each.holds(read_result(place)))]

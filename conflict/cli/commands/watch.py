@@ -33,9 +33,7 @@ def watch(call: Call[Iterator[dict[str, Any]]], out: Path) -> None:
         for _ in call(progress=ending):
             count += 1
     word = "record" if count == 1 else "records"
-    console.print(
-        f"Wrote {count:,} {word} to {out / 'records.jsonl'}.", markup=False, highlight=False, soft_wrap=True
-    )
+    console.print(f"Wrote {count:,} {word} to {out / 'records.jsonl'}.", markup=False, highlight=False, soft_wrap=True)
     exit_with(ExitCode.DONE)
 
 

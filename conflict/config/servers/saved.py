@@ -5,8 +5,7 @@ What servers said as files, and the run file that names them: a check of the fil
     A/variables.txt         as SHOW GLOBAL VARIABLES prints it to a pipe, filters of the log among them
     A/schema.sql            CREATE TABLE statements
     A/ndb_replication.tsv   rows of mysql.ndb_replication, if the server has that table
-    A/replica_status.txt    as SHOW REPLICA STATUS\G prints it, if the server has channels; the error of a stopped
-                            applier is its worker's
+    A/replica_status.txt    as SHOW REPLICA STATUS\G prints it; the error of a stopped applier is its worker's
     A/status.txt            the counters of NDB, as SHOW GLOBAL STATUS prints them
 
 The files of a cluster of several SQL nodes stand in folders of their server ids, `A/1` and `A/3`.
@@ -30,7 +29,7 @@ import attrs
 from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.counter_reads import CounterReads, conflict_counters
 from conflict.config.option_values import known_name
-from conflict.config.replica_status import parse_replica_status
+from conflict.config.replica_status import NO_CHANNEL, parse_replica_status
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.config.server_settings import load_epoch_times
 from conflict.config.servers.addresses import ServerAddress, addresses_of
@@ -57,14 +56,12 @@ class SavedServers:
         files: By path, relative to the run file, the files that it names, and the run file itself, last.
         sentences: What a user should know of the servers.
         clocks: By cluster, `ServerFacts.clock` of its first SQL node: of the moment, and so in no file.
-        with_channels: The clusters that have a channel.
         counted: By cluster, the counters of conflicts of its first SQL node, read twice; in no file, too.
     """
 
     files: Mapping[str, str] = attrs.field(repr=False)
     sentences: tuple[str, ...]
     clocks: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
-    with_channels: frozenset[str] = frozenset()
     counted: Mapping[str, CounterReads] = attrs.field(factory=dict)
 
     def run(self, config_ini: Mapping[str, Path]) -> RunFile:
@@ -99,7 +96,6 @@ class SavedServers:
                 epoch_times=times.get(each.name),
                 clock=self.clocks.get(each.name),
                 counted=self.counted.get(each.name),
-                has_channels=each.name in self.with_channels if each.name in self.clocks else None,
             )
             for each in configuration.clusters
         )
@@ -155,9 +151,8 @@ def read_servers(
     _drop_copies(files, list(clusters))
     run = "".join(f"{line}\n" for line in _run_file(clusters, files))
     clocks = {name: own[0].facts.clock for name, own in clusters.items()}
-    with_channels = frozenset(name for name, own in clusters.items() if any(node.facts.channels for node in own))
     counted = {name: own[0].counted for name, own in clusters.items() if own[0].counted is not None}
-    return SavedServers({**files, RUN_FILE: run}, tuple(_sentences(clusters)), clocks, with_channels, counted)
+    return SavedServers({**files, RUN_FILE: run}, tuple(_sentences(clusters)), clocks, counted)
 
 
 def _counted_again(servers: Sequence[RunningServer], nodes: Sequence[_Node]) -> list[_Node]:
@@ -199,7 +194,7 @@ def _sentences(clusters: Mapping[str, Sequence[_Node]]) -> Iterator[str]:
             version = facts.variables.get("version", "?") + ("" if facts.is_of_ndb else " without NDB")
             holds = f"{counted(len(facts.definitions), 'table')}, {counted(len(facts.channels), 'channel')}"
             yield f"{name} has server {facts.server_id}, {node.address}: MySQL {version}, {holds}."
-            for channel in parse_replica_status(_below_each_other(facts.channels)) if facts.channels else ():
+            for channel in parse_replica_status(_below_each_other(facts.channels)):
                 if channel.state:
                     yield f"{name}, channel {channel.name!r} from server {channel.source_id}: {channel.state}."
             yield from facts.remarks
@@ -221,8 +216,7 @@ def _files(cluster: str, nodes: Sequence[_Node]) -> dict[str, str]:
     for node, folder in _folders(cluster, nodes):
         found[f"{folder}/{_VARIABLES}"] = batch_text(("Variable_name", "Value"), [*node.facts.variables.items()])
         found[f"{folder}/{_STATUS}"] = batch_text(("Variable_name", "Value"), [*node.facts.counters.items()])
-        if node.facts.channels:
-            found[f"{folder}/{_CHANNELS}"] = _below_each_other(node.facts.channels)
+        found[f"{folder}/{_CHANNELS}"] = _below_each_other(node.facts.channels)
     facts = nodes[0].facts
     found[f"{cluster}/{_SCHEMA}"] = "".join(
         f"USE {quoted_name(database)};\n{without_auto_increment(definition)};\n\n"
@@ -241,6 +235,8 @@ def _folders(cluster: str, nodes: Sequence[_Node]) -> Iterator[tuple[_Node, str]
 
 def _below_each_other(rows: Sequence[Row]) -> str:
     r"""Return rows as the client prints them with ``\G``."""
+    if not rows:
+        return f"{NO_CHANNEL}\n"
     lines = list[str]()
     for number, row in enumerate(rows, 1):
         lines.append(f"*************************** {number}. row ***************************")

@@ -20,7 +20,7 @@ from conflict.engine.inference.observed import ObservedCluster, ObservedPass
 from conflict.engine.inference.replay import ObservedApplier
 from conflict.engine.inference.rows import rows_at_start
 from conflict.engine.inference.taken_effects import take_shown
-from conflict.engine.reference.applier import commit_pass, effects_of
+from conflict.engine.reference.applier import commit_rows, effects_of
 from conflict.engine.reference.cluster import LoggedChange
 from conflict.engine.reference.epoch_pass import ChangedRow, EpochPass
 from conflict.engine.reference.row_store import Row, RowKey, RowStore, touched_keys
@@ -241,7 +241,7 @@ def apply_shown(
         for key, operations in by_row.items():
             if derived.get(key) is not shown.get(key) and not operations[0].change.keyless:
                 _force(current, operations, shown.get(key))
-    commit_pass(current, source)
+    commit_rows(current, source)
 
 
 def _apply_in_the_middle(here: Background, apply: EpochApply, source: ObservedCluster) -> None:

@@ -20,7 +20,7 @@ The files of a result. Computes docs/result.md, "The output folder".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -50,12 +50,15 @@ class ResultOptions:
         final_rows: Write the final rows of the tables, and compare them between the clusters. Without them no values
             are read: the number of rows that differ stays unknown where only values can tell.
         all_outcomes: Write an outcome for every operation, not only for operations that were not simply applied.
+        epoch_range: Divide outcomes and overwritten changes into ranges of so many global checkpoints of the applier;
+            None not to divide them.
         whole_open_epochs: Read all rows of an epoch with a row that may have been judged at several moments, and tell
             which others are rejected (`OpenEpoch.rejected`). The rows that are open are the same.
     """
 
     final_rows: bool = True
     all_outcomes: bool = False
+    epoch_range: int | None = None
     whole_open_epochs: bool = False
 
 
@@ -176,9 +179,31 @@ def applied_epochs_path(applier: str) -> str:
     return f"applied_epochs/applier={applier}/epochs.parquet"
 
 
-def outcomes_path(applier: str, bucket: int) -> str:
-    """Return the path of the outcomes of a bucket's operations on an applier."""
-    return f"outcomes/applier={applier}/bucket={bucket:05d}.parquet"
+def in_epoch_ranges(rows: pa.Table, epochs: str, width: int | None) -> Iterator[tuple[int | None, pa.Table]]:
+    """
+    Yield rows by ranges of epochs, with the first global checkpoint of each range: the upper half of an epoch.
+
+    Args:
+        rows: The rows.
+        epochs: The column with their epochs.
+        width: The global checkpoints of a range; None for all rows at once, of no range.
+    """
+    if width is None:
+        yield None, rows
+        return
+    checkpoints = rows.column(epochs).to_numpy() >> np.uint64(32)
+    first = checkpoints - checkpoints % np.uint64(width)
+    for each in np.unique(first):
+        yield int(each), rows.filter(pa.array(first == each))
+
+
+def _in_range(first: int | None) -> str:
+    return "" if first is None else f"/applied_in={first}"
+
+
+def outcomes_path(applier: str, bucket: int, first: int | None = None) -> str:
+    """Return the path of the outcomes of a bucket's operations on an applier, in a range of `in_epoch_ranges`."""
+    return f"outcomes/applier={applier}{_in_range(first)}/bucket={bucket:05d}.parquet"
 
 
 def merged_path(applier: str, bucket: int) -> str:
@@ -186,9 +211,9 @@ def merged_path(applier: str, bucket: int) -> str:
     return f"merged/applier={applier}/bucket={bucket:05d}.parquet"
 
 
-def overwritten_path(cluster: str, bucket: int) -> str:
-    """Return the path of a cluster's own changes in a bucket that its applier overwrote."""
-    return f"overwritten/cluster={cluster}/bucket={bucket:05d}.parquet"
+def overwritten_path(cluster: str, bucket: int, first: int | None = None) -> str:
+    """Return the path of a cluster's own changes in a bucket that its applier overwrote in a range, likewise."""
+    return f"overwritten/cluster={cluster}{_in_range(first)}/bucket={bucket:05d}.parquet"
 
 
 def staged_exceptions_path(cluster: str, table: str, bucket: int) -> str:

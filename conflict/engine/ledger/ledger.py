@@ -32,6 +32,7 @@ from conflict.engine.ledger.layout import (
     ROW_KEY,
     STAGED,
     UNDECIDED,
+    in_epoch_ranges,
     labelled,
     merged_path,
     outcomes_path,
@@ -306,6 +307,7 @@ class LedgerPart:
         clusters: What each applier did.
         final: The final rows.
         databases: The names that clusters use for databases which appliers rename.
+        epoch_range: The width of ranges of epochs, see `ResultOptions`.
     """
 
     number: int
@@ -313,6 +315,7 @@ class LedgerPart:
     clusters: Iterable[ClusterLedger]
     final: Iterable[FinalTable]
     databases: DatabaseNames = attrs.field(factory=DatabaseNames)
+    epoch_range: int | None = None
 
 
 def write_part(part: LedgerPart, out: Folder) -> BucketSummary:
@@ -335,11 +338,13 @@ def _write_cluster(part: LedgerPart, cluster: ClusterLedger, out: Folder, summar
     """Write what one applier did, and add it to the figures."""
     name, tables = cluster.name, part.tables
     if cluster.outcomes is not None:
-        out.write_table(outcomes_path(name, part.number), cluster.outcomes)
+        for first, rows in in_epoch_ranges(cluster.outcomes, "epoch", part.epoch_range):
+            out.write_table(outcomes_path(name, part.number, first), rows)
     if cluster.merged is not None:
         out.write_table(merged_path(name, part.number), cluster.merged)
     if cluster.overwritten is not None:
-        out.write_table(overwritten_path(name, part.number), cluster.overwritten)
+        for first, rows in in_epoch_ranges(cluster.overwritten, "applied_epoch", part.epoch_range):
+            out.write_table(overwritten_path(name, part.number, first), rows)
     summary.overwritten[name] = 0 if cluster.overwritten is None else len(cluster.overwritten)
     for table, rows in cluster.exceptions.items():
         out.write_table(staged_exceptions_path(name, table, part.number), rows)

@@ -152,7 +152,7 @@ class ReferenceLedger:
     def part(self, number: int = 0) -> LedgerPart:
         """Return it as a part of a run; `number` is the bucket as which it is written."""
         clusters, final = map(self._cluster, self.history.clusters), map(self._final, self.tables)
-        return LedgerPart(number, self.tables, clusters, final, self.history.databases)
+        return LedgerPart(number, self.tables, clusters, final, self.history.databases, self.options.epoch_range)
 
     def _cluster(self, cluster: Cluster) -> ClusterLedger:
         """Return what the applier of a cluster did."""

@@ -73,6 +73,18 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
     # Two epoch applies without a trace can have one position; the effect of the later one on a row counts.
     result.effects.setdefault((apply.epoch, apply.group), {}).update(effects_of(final))
     result.images.setdefault((apply.epoch, apply.group), {}).update(_given_images(final))
+    for counter, value in final.counters.items():
+        result.counters[counter] += value
+    if any(final.counters.values()):
+        result.counted[len(result.applies)] = Counter(final.counters)
+    commit_rows(final, source)
+    tracked: Sequence[DecidedOperation | None] = final.track.decided if final.track else [None] * len(final.decided)
+    cluster.outcomes += [_outcome(*each, final) for each in zip(final.decided, tracked, strict=True)]
+
+
+def commit_rows(final: EpochPass, source: ReplayedCluster) -> None:
+    """Commit a pass, and keep of it the rows and what the next applier gets; arguments as for `commit_pass`."""
+    cluster, apply, result = final.cluster, final.apply, final.cluster.result
     log = cluster.log.setdefault(apply.epoch, [])
     log += _with_transaction_id(final, [*_changed_rows(final), *_refreshes(final)])
     for (exceptions, row), each in zip(final.exceptions, final.excepted, strict=True):
@@ -92,12 +104,6 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
             result.excepted.setdefault(entry.table, []).append(entry.outcome)
             if cluster.sends_on:
                 log.append(entry)
-    for counter, value in final.counters.items():
-        result.counters[counter] += value
-    if any(final.counters.values()):
-        result.counted[len(result.applies)] = Counter(final.counters)
-    tracked: Sequence[DecidedOperation | None] = final.track.decided if final.track else [None] * len(final.decided)
-    cluster.outcomes += [_outcome(*each, final) for each in zip(final.decided, tracked, strict=True)]
     cluster.store.commit()
     cluster.applied(apply, source)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import posixpath
+import shutil
 import socket
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +25,7 @@ import pyarrow.fs as pafs
 
 from conflict.errors import ConfigurationError
 from conflict.history.grid.folder import Folder, running
-from conflict.history.grid.stored_folder import StoredFile, StoredFolder
+from conflict.history.grid.stored_folder import StoredFile, StoredFolder, forget_buckets
 
 ATTEMPTS = ".attempts"
 _DONE = "done.json"  # what a finished attempt wrote
@@ -146,16 +147,22 @@ class Stage:
         for seen in self.seen:
             _look(seen)
         attempt = Attempt([Written(each, posixpath.join(self._place, uuid.uuid4().hex)) for each in self.folders])
-        for each in attempt.written:
-            _make(each)
-        running.append(attempt)
         try:
-            yield attempt
+            for each in attempt.written:
+                _make(each)
+            running.append(attempt)
+            try:
+                yield attempt
+            finally:
+                running.remove(attempt)
+            for each in attempt.written:
+                if each.files:
+                    _finish(each)
         finally:
-            running.remove(attempt)
-        for each in attempt.written:
-            if each.files:
-                _finish(each)
+            for each in attempt.written:
+                if each.folder.is_apart:
+                    shutil.rmtree(each.folder.place(each.place)[1], ignore_errors=True)
+            forget_buckets()
 
 
 def _make(written: Written) -> None:
@@ -228,6 +235,9 @@ def publish_finished(folder: Folder, wanted: Iterable[str]) -> None:
         wanted: Paths of files; an attempt is taken for each that one wrote, with all that it wrote.
     """
     missing = set(wanted)
+    if isinstance(folder, StoredFolder):
+        folder.take_left(missing)
+        return
     for written in _finished(folder):
         paths = {path for _, path in written.files}
         if paths & missing:

@@ -17,12 +17,14 @@ from itertools import accumulate, chain
 from typing import Any, Protocol
 
 import attrs
+import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from conflict.errors import HistoryError
+from conflict.history.grid.blocks import BlockPlace, Parts, read_block, write_blocks
 
 # Values that conflict functions compare: they hardly compress, and every resolve that needs them reads them all.
 _COMPARED = ("before_value", "after_value")
@@ -114,6 +116,13 @@ class Folder:
         """Return where a folder below this one is, for who reads all its files; or all these files."""
         return posixpath.join(self.uri, path)
 
+    def address(self, path: str) -> str:
+        """Return where a file or folder is, for who has this path or address alone; it stays what it was."""
+        return posixpath.join(self.uri, path)
+
+    def forget(self) -> None:
+        """Remove what this process keeps of a folder elsewhere; it is fetched again when it is needed."""
+
     def below(self, path: str) -> Folder:
         """Return a folder below this one."""
         return Folder(posixpath.join(self.uri, path))
@@ -153,36 +162,36 @@ class Folder:
             for part in chain([first], following):
                 writer.write_table(part)
 
-    def write_parts(self, path: str, parts: Sequence[pa.Table]) -> None:
+    def write_parts(self, path: str, parts: Sequence[pa.Table]) -> npt.NDArray[np.int64]:
         """
-        Write an Arrow file of tables; each can be read without the others.
+        Write the tables of all buckets, so that those of some can be read without the others.
 
         Args:
             path: The file.
-            parts: The tables, at least one; they have one schema, and each column one chunk.
-        """
-        whole = pa.concat_tables(parts).unify_dictionaries()  # a file has one dictionary of a column
-        batches = [each for each in whole.to_batches() if len(each)]
-        following, none = iter(batches), (batches or [pa.RecordBatch.from_pylist([], whole.schema)])[0].slice(0, 0)
-        with (
-            self._written(path) as (filesystem, beside),
-            filesystem.open_output_stream(beside) as stream,
-            pa.ipc.new_file(stream, whole.schema) as writer,
-        ):
-            for part in parts:
-                writer.write_batch(next(following) if len(part) else none)
+            parts: The tables, at least one; they have one schema.
 
-    def read_part(self, path: str, number: int) -> pa.Table:
+        Returns:
+            Where each block of the file starts, and where the last one ends; shape (`blocks.ranges_of` + 1,).
         """
-        Read one of the tables that `write_parts` wrote.
+        with self._written(path) as (filesystem, beside), filesystem.open_output_stream(beside) as stream:
+            return np.fromiter(write_blocks(stream, parts), np.int64)
+
+    @contextmanager
+    def parts(self, places: Sequence[BlockPlace]) -> Iterator[list[Parts]]:
+        """
+        Give the tables that `write_parts` wrote, of some buckets; nothing of them is left here after the block.
 
         Raises:
-            HistoryError: The file is missing or damaged.
+            HistoryError: A file is missing or damaged.
         """
-        filesystem, full = self._resolve(path)
-        local = isinstance(filesystem, pafs.LocalFileSystem)
-        with self._readable(path), pa.memory_map(full) if local else filesystem.open_input_file(full) as source:
-            return pa.Table.from_batches([pa.ipc.open_file(source).get_batch(number)])
+        yield [self._block(place) for place in places]
+
+    def _block(self, place: BlockPlace) -> Parts:
+        """Return a block of a file that is here, which is mapped."""
+        _, full = self._resolve(place.path)
+        with self._readable(place.path), pa.memory_map(full) as source:
+            source.seek(place.start)
+            return read_block(source.read_buffer(place.stop - place.start), place.buckets.start)
 
     @contextmanager
     def _written(self, path: str) -> Iterator[tuple[pafs.FileSystem, str]]:
@@ -276,9 +285,15 @@ class Folder:
         """
         if not self.exists(path):
             return 0
+        with self._footer(path) as source:
+            return int(pq.read_metadata(source).num_rows)
+
+    @contextmanager
+    def _footer(self, path: str) -> Iterator[pa.NativeFile]:
+        """Give a Parquet file, whose end alone is read."""
         filesystem, full = self._resolve(path)
         with self._readable(path), filesystem.open_input_file(full) as source:
-            return int(pq.read_metadata(source).num_rows)
+            yield source
 
     @contextmanager
     def _readable(self, path: str) -> Iterator[None]:
@@ -297,8 +312,7 @@ class Folder:
         """Whether the schema of a Parquet file lets a column be NULL; False if the file does not exist."""
         if not self.exists(path):
             return False
-        filesystem, full = self._resolve(path)
-        with self._readable(path), filesystem.open_input_file(full) as source:
+        with self._footer(path) as source:
             return bool(pq.read_schema(source).field(column).nullable)
 
     def read_tables(self, paths: Iterable[str], schema: pa.Schema) -> pa.Table:

@@ -25,6 +25,7 @@ from conflict.history.grid.folder import Folder
 from conflict.history.grid.kept_outlines import KeptOutline
 from conflict.history.grid.schemas import SCHEDULE_PART, batch_of
 from conflict.history.run import Run, TableNumbers, table_definitions
+from conflict.history.shown_effects import sorted_texts
 from ndb_formats.events.row_image import RowLayout, layout_of_types
 from ndb_formats.events.table_map_of_table import wire_type_of
 from ndb_formats.schema.tables import Table
@@ -63,6 +64,27 @@ class SegmentFacts:
     digest: str = ""
     marks: dict[str, list[str]] = attrs.field(factory=dict)
     keyless: int = 0
+
+
+def _joined(segments: Sequence[SegmentFacts]) -> SegmentFacts:
+    """Return one segment with what is in all of some, at least one; its place and digest are those of the first."""
+    return attrs.evolve(
+        segments[0],
+        first_epoch=next((each.first_epoch for each in segments if each.last_epoch), 0),
+        last_epoch=max(each.last_epoch for each in segments),
+        changes=sum(each.changes for each in segments),
+        images=sorted_texts(_texts(each.images for each in segments)),
+        marks=sorted_texts(_texts(each.marks for each in segments)),
+        keyless=sum(each.keyless for each in segments),
+    )
+
+
+def _texts(of_segments: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for own in of_segments:
+        for table, texts in own.items():
+            found.setdefault(table, set()).update(texts)
+    return found
 
 
 @attrs.frozen(kw_only=True)
@@ -185,6 +207,11 @@ class Manifest(HistorySubject):
     def is_cut(self, cluster: str) -> bool:
         """Whether the binlogs of a cluster go on after its last epoch that can be resolved."""
         return cluster in self.errors or self.epochs_left_out.get(cluster, 0) > 0
+
+    def for_tasks(self) -> Manifest:
+        """Return what tasks need of it: one segment for all of a cluster, and no outlines."""
+        segments = {name: tuple(map(_joined, [own] if own else [])) for name, own in self.segments.items()}
+        return attrs.evolve(self, segments=segments, outlines=())
 
     def layouts(self, numbers: TableNumbers) -> list[RowLayout | None]:
         """Return the layout of each table, by number; None for a table that no binlog mentions."""

@@ -12,8 +12,10 @@ from threading import Lock
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from conflict.history.grid.blocks import BlockPlace, Parts, ranges_of
 from conflict.history.grid.folder import Folder
 
 _MOST_BYTES = 4 << 30
@@ -76,6 +78,17 @@ def _buffers(tables: Iterable[pa.Table]) -> dict[int, int]:
     return {buffer.address: buffer.size for chunk in chunks for buffer in chunk.buffers() if buffer}
 
 
+@attrs.frozen
+class _HeldParts:
+    """Tables in memory, by bucket."""
+
+    tables: Mapping[int, pa.Table]
+
+    def of(self, bucket: int) -> pa.Table:
+        """Return the table of a bucket."""
+        return self.tables[bucket]
+
+
 @attrs.frozen(eq=False)
 class MemoryFolder(Folder):
     """
@@ -117,15 +130,16 @@ class MemoryFolder(Folder):
         if not self._held.put({self._full(path): table}):
             super().write_table(path, table, group_rows)
 
-    def write_parts(self, path: str, parts: Sequence[pa.Table]) -> None:
-        """Keep tables that can be read one by one; write them to disk only if they do not fit."""
-        if not self._held.put({self._part(path, number): table for number, table in enumerate(parts)}):
-            super().write_parts(path, parts)
+    def write_parts(self, path: str, parts: Sequence[pa.Table]) -> npt.NDArray[np.int64]:
+        """Keep the tables of all buckets; write them to disk only if they do not fit."""
+        if self._held.put({self._part(path, number): table for number, table in enumerate(parts)}):
+            return np.zeros(len(ranges_of(len(parts))) + 1, np.int64)
+        return super().write_parts(path, parts)
 
-    def read_part(self, path: str, number: int) -> pa.Table:
-        """Return one of these tables."""
-        table = self._held.tables.get(self._part(path, number))
-        return super().read_part(path, number) if table is None else table
+    def _block(self, place: BlockPlace) -> Parts:
+        """Return the tables of a block."""
+        held = {bucket: self._held.tables.get(self._part(place.path, bucket)) for bucket in place.buckets}
+        return super()._block(place) if None in held.values() else _HeldParts(held)
 
     def _part(self, path: str, number: int) -> str:
         return f"{self._full(path)}/{number}"

@@ -197,7 +197,7 @@ def write_parts(
     segment: int,
     parts: Iterable[tuple[pa.Table, pa.Table]],
     keyless: pa.Table,
-) -> None:
+) -> dict[str, bytes]:
     """
     Write the rows of one segment, keys still as bytes.
 
@@ -207,11 +207,16 @@ def write_parts(
         segment: Number of the segment.
         parts: Staged changes and staged consequences of each bucket.
         keyless: The rows of tables without a primary key, as `KEYLESS`.
+
+    Returns:
+        What `Folder.write_parts` returns of each kind, as bytes.
     """
     if len(keyless):
         folder.write_table(staged_part("keyless", cluster, segment), keyless)
-    for kind, tables in zip(("changes", "consequences"), zip(*parts, strict=True), strict=True):
-        folder.write_parts(staged_part(kind, cluster, segment), tables)
+    return {
+        kind: folder.write_parts(staged_part(kind, cluster, segment), tables).tobytes()
+        for kind, tables in zip(("changes", "consequences"), zip(*parts, strict=True), strict=True)
+    }
 
 
 def join_logs(

@@ -19,7 +19,7 @@ from conflict.history.grid.attempts import ATTEMPTS
 from conflict.history.grid.documents import read_document, write_document
 from conflict.history.grid.folder import Folder, incomplete
 from conflict.history.grid.manifest import MANIFEST, HistorySubject, Manifest, SegmentFacts
-from conflict.history.ingestion.segments import Segment, plan_segments
+from conflict.history.ingestion.segments import DEFAULT_SEGMENT_BYTES, Segment, plan_segments
 from conflict.history.run import Run, table_definitions
 from ndb_formats.schema.row_keys import refuse_inexact_keys
 from ndb_formats.stored import digest_of_ends, is_address, path_of
@@ -27,6 +27,8 @@ from ndb_formats.stored import digest_of_ends, is_address, path_of
 PLAN = "ingest.json"
 BUCKET_BYTES = 128 * 1024 * 1024
 MIN_BUCKETS = 4
+_LEAST_BYTES = 16 * 1024 * 1024
+_MOST_SEGMENTS, _MOST_SEGMENT_BYTES = 1 << 13, 1 << 30
 
 
 @attrs.frozen(kw_only=True)
@@ -93,7 +95,9 @@ def refuse_other_folders(history: Folder) -> None:
         raise ConfigurationError(message)
 
 
-def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_bytes: int) -> Plan:
+def plan_ingest(
+    run: Run, held: Manifest | None, buckets: int | None, segment_bytes: int | None, cores: int = 1
+) -> Plan:
     """
     Plan what an ingest reads.
 
@@ -102,7 +106,8 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
         held: What the History holds already; None for a new one.
         buckets: Into how many buckets keys are divided; by default the size of the binlogs decides, and buckets of a
             History that grows are divided.
-        segment_bytes: About how many bytes of binlog a segment has.
+        segment_bytes: About how many bytes of binlog a segment has; by default the size of the binlogs decides.
+        cores: How many tasks can run at the same time.
 
     Raises:
         HistoryError: The files do not continue those that were read before, or the number of buckets differs.
@@ -113,7 +118,7 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
     if held is not None and buckets not in {None, held.buckets}:
         message = f"the History has {held.buckets} buckets and cannot be continued with {buckets}; omit the number"
         raise HistoryError(message)
-    files, segments = {}, {}
+    files, segments, segment_bytes = {}, {}, segment_bytes or default_segment_bytes(_size(run))
     for cluster in run.clusters:
         cuts = _cuts(run, cluster.name)
         files[cluster.name], segments[cluster.name] = (
@@ -124,7 +129,7 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
         bits = cluster.server_id_bits
         segments[cluster.name] = tuple(attrs.evolve(each, server_id_bits=bits) for each in segments[cluster.name])
     return Plan(
-        buckets=buckets or (default_buckets(run) if held is None else _divided_buckets(held, segments)),
+        buckets=buckets or (default_buckets(run, cores) if held is None else _divided_buckets(held, segments)),
         clusters=run.links.server_ids,
         tables=table_definitions(numbers),
         resolve_columns=dict(numbers.resolve_columns),
@@ -135,14 +140,28 @@ def plan_ingest(run: Run, held: Manifest | None, buckets: int | None, segment_by
     )
 
 
-def default_buckets(run: Run) -> int:
+def default_buckets(run: Run, cores: int = 1) -> int:
     """
     Return the power of two, at least 4, that gives buckets of at most 128 MiB of binlog (up to four million changes).
 
-    Twice as many buckets divide each of them in two.
+    More cores have a bucket each, as long as that has about 16 MiB. Twice as many buckets divide each of them in two.
     """
-    size = sum(file.stat().st_size for file in run.configuration.files)
-    return max(1 << (max(size - 1, 0) // BUCKET_BYTES).bit_length(), MIN_BUCKETS)
+    needed, most = (max(_size(run) - 1, 0) // each for each in (BUCKET_BYTES, _LEAST_BYTES))
+    return max(1 << max(needed, min(cores - 1, most)).bit_length(), MIN_BUCKETS)
+
+
+def default_segment_bytes(size: int) -> int:
+    """
+    Return how many bytes a segment of so many bytes of binlogs has: 32 MiB to 1 GiB, so that there are few segments.
+
+    The task of a bucket reads something of each of them.
+    """
+    return min(max(size // _MOST_SEGMENTS, DEFAULT_SEGMENT_BYTES), _MOST_SEGMENT_BYTES)
+
+
+def _size(run: Run) -> int:
+    """Return the bytes of all binlogs."""
+    return sum(file.stat().st_size for file in run.configuration.files)
 
 
 def _divided_buckets(held: Manifest, planned: Mapping[str, Sequence[Segment]]) -> int:

@@ -73,17 +73,17 @@ class SegmentTask:
         return (error.position or 0) >= self.segment.stop
 
 
-def read_segment(task: SegmentTask) -> None:
-    """Read a segment and write its rows, then its epochs, then its record."""
+def read_segment(task: SegmentTask) -> SegmentRecord:
+    """Read a segment, and write its rows, then its epochs, then its record, which is returned."""
     with reading(task.segment.file, task.segment.start, task.segment.stop):
-        _read_segment(task)
+        return _read_segment(task)
 
 
-def _read_segment(task: SegmentTask) -> None:
+def _read_segment(task: SegmentTask) -> SegmentRecord:
     try:
-        content = _read_columns(task)
+        content, places = _read_columns(task)
     except UnreadableError:
-        content = _read_row_by_row(task)
+        content, places = _read_row_by_row(task)
     segment, epochs = task.segment, content.epochs
     task.history.write_table(staged_part("epochs", task.cluster, segment.number), epochs)
     stop = max(content.settled, segment.start)
@@ -101,23 +101,21 @@ def _read_segment(task: SegmentTask) -> None:
         keyless=len(content.keyless),
     )
     error = None if content.error is None else str(content.error)
-    write_record(
-        task.history,
-        task.cluster,
-        segment.number,
-        SegmentRecord(
-            facts,
-            content.types,
-            error,
-            content.left_out if error else 0,
-            wrong_key=isinstance(content.error, WrongKeyError),
-        ),
+    record = SegmentRecord(
+        facts,
+        content.types,
+        error,
+        content.left_out if error else 0,
+        places,
+        wrong_key=isinstance(content.error, WrongKeyError),
     )
+    write_record(task.history, task.cluster, segment.number, record)
+    return record
 
 
-def _read_columns(task: SegmentTask) -> SegmentContent:
+def _read_columns(task: SegmentTask) -> tuple[SegmentContent, dict[str, bytes]]:
     """
-    Read a segment in columns and write its rows.
+    Read a segment in columns and write its rows; return it, and where these are.
 
     Raises:
         UnreadableError: The scalar reader has to read it.
@@ -130,12 +128,12 @@ def _read_columns(task: SegmentTask) -> SegmentContent:
     content = read_columns(task.segment, task.server_id, tables, task.numbers, task.buckets, file, task.statements)
     if task.definitions is not None and len(content.keyless):
         raise UnreadableError  # the scalar reader says that this is not built
-    write_parts(task.history, task.cluster, task.segment.number, content.parts, content.keyless)
-    return content
+    places = write_parts(task.history, task.cluster, task.segment.number, content.parts, content.keyless)
+    return content, places
 
 
-def _read_row_by_row(task: SegmentTask) -> SegmentContent:
-    """Read a segment with the scalar reader, up to its first error, and write its rows."""
+def _read_row_by_row(task: SegmentTask) -> tuple[SegmentContent, dict[str, bytes]]:
+    """Read a segment with the scalar reader, up to its first error, and write its rows; as `_read_columns`."""
     segment = task.segment
     reader = EpochReader(
         task.server_id,
@@ -156,9 +154,9 @@ def _read_row_by_row(task: SegmentTask) -> SegmentContent:
     except FormatError as fault:
         error = fault
     parts, keyless = builder.tables(), builder.keyless()
-    write_parts(task.history, task.cluster, segment.number, parts, keyless)
+    places = write_parts(task.history, task.cluster, segment.number, parts, keyless)
     types = {name: layout.types for name, layout in reader.layouts.items()}
-    return SegmentContent(
+    content = SegmentContent(
         epochs_table(summaries),
         builder.images,
         builder.marks,
@@ -169,3 +167,4 @@ def _read_row_by_row(task: SegmentTask) -> SegmentContent:
         parts,
         keyless,
     )
+    return content, places

@@ -9,6 +9,7 @@ and what is in it, whichever reader read it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +27,7 @@ from ndb_formats.errors import FormatError
 from ndb_formats.types.column_types import WireType
 
 DEFAULT_SEGMENT_BYTES = 32 * 1024 * 1024
+_THREADS = 8  # a record waits for its storage
 _places_of = partial(outline_of, with_items=False)
 
 
@@ -173,6 +175,7 @@ class SegmentRecord:
         types: Wire types of the columns of each table that it mentions.
         error: Why it could not be read to its end; None if it could.
         left_out: Row operations of the epoch that the error cut off.
+        places: Where the blocks of its rows are, of each kind (see `conflict.history.grid.writer.write_parts`).
         wrong_key: Whether the error is that a table has another primary key (`ndb_formats.errors.WrongKeyError`).
     """
 
@@ -180,6 +183,7 @@ class SegmentRecord:
     types: dict[str, tuple[WireType, ...]]
     error: str | None
     left_out: int
+    places: dict[str, bytes] = attrs.field(repr=False)
     wrong_key: bool = False
 
 
@@ -193,6 +197,8 @@ def write_record(history: Folder, cluster: str, segment: int, record: SegmentRec
     history.write_json(record_path(cluster, segment), to_json(record))
 
 
-def load_record(history: Folder, cluster: str, segment: int) -> SegmentRecord:
-    """Return the record of a segment that is done."""
-    return read_object(history, record_path(cluster, segment), SegmentRecord)
+def load_records(history: Folder, paths: Sequence[str]) -> dict[str, SegmentRecord]:
+    """Return the records of segments that are done, by path."""
+    with ThreadPoolExecutor(_THREADS) as threads:
+        found = threads.map(lambda path: read_object(history, path, SegmentRecord), paths)
+        return dict(zip(paths, found, strict=True))

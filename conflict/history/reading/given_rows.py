@@ -14,7 +14,7 @@ from pathlib import Path
 import attrs
 import pyarrow.parquet as pq
 
-from conflict.config.table_rows import InputRow, created_columns, delimited_rows, inserted_values
+from conflict.config.table_rows import InputRow, delimited_rows
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import FormatError, did_you_mean
@@ -88,6 +88,8 @@ def _rows_of_file(
 ) -> Iterator[tuple[Table, Iterator[InputRow]]]:
     """Yield each table that a file holds rows of, with these."""
     if file.suffix == ".sql":
+        from conflict.config.statement_rows import created_columns, inserted_values  # noqa: PLC0415  # loads sqlglot
+
         text, found = read_text(file), False
         for table in schema.tables:
             with located(file):

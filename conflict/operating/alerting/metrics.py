@@ -12,14 +12,19 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from conflict.config.option_values import Grid
 from conflict.decoding.staging import staged_file
 from conflict.operating.repairing.reading_lost import read_lost
+from conflict.operating.window.grouped import known, percentiles
+from conflict.operating.window.logs import SECOND
+from conflict.operating.window.window import window_of_result
 from conflict.results.conflicts import ALL
 from conflict.results.result import Result
 from conflict.rules.decision import Cause
 
 _PREFIX = "ndb_conflict_"
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
+_QUANTILES = {"p50": "0.5", "p99": "0.99", "max": "1"}
 _CAUSES = tuple(cause.name for cause in Cause if cause)
 
 
@@ -104,6 +109,17 @@ def _under_way(result: Result) -> Iterator[Sample]:
         yield Sample(each["changes"], {"applier": each["applier"], "source": each["source"]})
 
 
+def _lag(result: Result) -> Iterator[Sample]:
+    """Yield percentiles of how long epochs took; none if the binlogs are not as they were, or show nothing."""
+    found = window_of_result(result, Grid.HOUR)
+    for channel in () if found is None else found.channels:
+        took = percentiles(known(channel.delay))
+        for share, quantile in _QUANTILES.items():
+            if (time := took[share]) is not None:
+                labels = {"applier": channel.applier, "source": channel.source, "quantile": quantile}
+                yield Sample(time / SECOND, labels)
+
+
 METRICS = (
     Metric("conflicts", "Operations that an applier rejected.", _conflicts),
     Metric("lost_changes", "Changes of users that did not survive.", _lost),
@@ -125,6 +141,7 @@ METRICS = (
         lambda result: [Sample(result.run["contradicted_by_binlogs"])],
     ),
     Metric("last_applied_epoch", "Last epoch of the source that the applier applied.", _last_epochs),
+    Metric("lag_seconds", "How long epochs took until the applier had logged that it applied them.", _lag),
     Metric("changes_under_way", "Row changes not applied yet when the logs end.", _under_way),
 )
 

@@ -21,7 +21,8 @@ from conflict.config.printed_rows import printed_rows
 from conflict.config.servers.addresses import addresses_of
 from conflict.config.servers.connection import RunningServer, UnknownError, connected
 from conflict.config.servers.facts import quoted_name
-from conflict.config.table_rows import Cell, created_columns, inserted_values
+from conflict.config.statement_rows import created_columns, inserted_values
+from conflict.config.table_rows import Cell
 from conflict.config.text_file import located, read_text, refuse_address
 from conflict.errors import ConfigurationError
 from conflict.results.result import Result

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby, pairwise
+from itertools import chain, dropwhile, groupby, pairwise, takewhile
 
 import attrs
 import numpy as np
@@ -19,11 +19,15 @@ import pyarrow.compute as pc
 
 from conflict.config.configuration import Configuration
 from conflict.history.grid.schemas import PLACE
+from conflict.history.scheduling.schedule_columns import among
 from conflict.operating.records.facts import read_facts, with_keys
 from conflict.operating.records.layout import RECORD
 from conflict.operating.repairing.reading_lost import logs_of
 from conflict.results.conflicts import Chosen, numbered
 from conflict.results.result import Result
+from conflict.results.run_document import columns_of_tables
+from conflict.runs.run_inputs import run_file_of
+from conflict.telling.shown_text import listed
 from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.lines import image_objects
 from ndb_formats.columnar.records import RECORDS, records_of
@@ -45,26 +49,51 @@ class Logs:
     The binlogs of a result.
 
     Attributes:
-        configuration: The run; None if binlogs are missing, so that no image can be read.
+        configuration: The run, with the binlogs that can be read; None if no image can be.
         schemas: By cluster, the tables where its binlogs start, if not those of the configuration.
         missing: The files that are missing.
+        unread: The binlogs that are there, and are not read, since a missing file may have changed their tables.
     """
 
     configuration: Configuration | None
     schemas: Mapping[str, Schema] = attrs.field(factory=dict)
     missing: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+    @property
+    def remark(self) -> str:
+        """Which images cannot be read, as a sentence; empty if all can be."""
+        if not self.missing:
+            return ""
+        among = "all records" if self.configuration is None else "records of changes in them"
+        others = f", and in those of {listed(self.unread)}, whose tables may have been others" if self.unread else ""
+        return f"{listed(self.missing)}: missing, so server_id, before and after are NULL in {among}{others}."
 
     @classmethod
     def of(cls, result: Result) -> Logs:
         """
         Return the binlogs of a result.
 
+        If some are missing, the others are read. If statements changed the columns of tables, those that follow a
+        missing one are not, since that may hold such a statement.
+
         Raises:
             HistoryError: One has changed since the result was made.
         """
-        files = [file["path"] for file in result.run["inputs"]["files"]]
-        missing = tuple(file for file in files if not path_of(file).is_file())
-        return cls(None, missing=missing) if missing else cls(*logs_of(result))
+        inputs = result.run["inputs"]
+        missing = tuple(file["path"] for file in inputs["files"] if not path_of(file["path"]).is_file())
+        if not missing:
+            return cls(*logs_of(result))
+        setup = result.run["configuration"]
+        logs: list[list[str]] = [own["binlogs"] for own in setup["clusters"].values()]
+        if inputs["history"] or not set(chain(*logs)).issuperset(missing):
+            return cls(None, missing=missing)
+        configuration = run_file_of(result.run, result.folder.uri, missing).configuration.with_database_names({})
+        tables = columns_of_tables(configuration.schema)
+        if all([*tables.get(name, {}).items()] == [*columns.items()] for name, columns in setup["tables"].items()):
+            return cls(configuration, missing=missing)
+        later = (dropwhile(lambda file: file not in missing, log) for log in logs)
+        return cls(configuration, missing=missing, unread=tuple(each for each in chain(*later) if each not in missing))
 
 
 def read_records(result: Result, which: Chosen, logs: Logs) -> pa.RecordBatchReader:
@@ -91,15 +120,17 @@ def _of_cluster(facts: pa.Table, name: str, logs: Logs) -> Iterator[pa.Table]:
     codes = numbered(facts, ["file"])
     bounds = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(facts)] if len(facts) else []
     by_file = {facts["file"][start].as_py(): facts.slice(start, end - start) for start, end in pairwise(bounds)}
-    configuration = logs.configuration
+    configuration, without = logs.configuration, {*logs.missing, *logs.unread}
     for own in () if configuration is None else configuration.clusters:
         if own.name == name and configuration is not None:
             schema = logs.schemas.get(name) or configuration.schema_of(own)
-            named = {os.fspath(path): str(path) for path in own.files}
+            named = {os.fspath(path): str(path) for path in own.files if str(path) not in without}
             wanted = {path for path, file in named.items() if file in by_file}
             reading = ChangeReading(schema, rows=_ROWS, only=wanted, is_end=ends_log)
             blocks = selected_changes(list(named), Selection(), reading)
             for path, found in groupby(blocks, lambda block: block.file):
+                for file in [*takewhile(without.__contains__, by_file)]:
+                    yield from with_logged(by_file.pop(file), ())
                 mine = by_file.pop(named[path])
                 yield from with_logged(mine, _logged(mine, named[path], found))
     for mine in by_file.values():
@@ -117,7 +148,7 @@ def logged_images(batches: Iterable[RowBatch], file: str, positions: npt.NDArray
     """Return the images of the changes of a file whose events have these positions; `batches`: some of its changes."""
     parts = [_LOGGED.empty_table()]
     for batch in batches:
-        kept = batch.where(np.isin(batch.records.column("position").to_numpy(), positions))
+        kept = batch.where(among(batch.records.column("position").to_numpy(), positions))
         if len(kept):
             places = records_of([kept], file, pa.schema([RECORDS.field(name) for name in (*PLACE, "server_id")]))
             images = [image_objects(kept, name) for name in ("before", "after")]

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.configuration import Configuration
 from conflict.history.grid.schemas import PLACE
+from conflict.history.scheduling.schedule_columns import among
 from conflict.results.conflicts import numbered
 from ndb_formats.columnar.records import RECORDS, records_of
 from ndb_formats.columnar.selected_changes import ChangeReading, ends_log, selected_changes
@@ -76,7 +77,7 @@ def _read(
         name = by_name[block.file]
         for batch in block.batches:
             here = batch.records.column("position").to_numpy()
-            kept = batch.where(np.isin(here, positions[name]))
+            kept = batch.where(among(here, positions[name]))
             if len(kept):
                 yield records_of([kept], name)
 

@@ -113,6 +113,7 @@ class Losses:
             "not_looked_for": self.not_looked_for,
             "without_images": self.without_images[0],
             "table": self.which.table,
+            "key": None if self.which.identity is None else self.which.key,
             "since": None if self.which.since is None else self.which.since.isoformat(),
             "until": None if self.which.until is None else self.which.until.isoformat(),
             "doubts": [str(each) for each in self.doubts],

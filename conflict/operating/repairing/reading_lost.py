@@ -96,7 +96,9 @@ def count_not_known(result: Result, which: Chosen, lost: pa.Table) -> int:
         lost: Those that were, as `read_lost` returned them; one that was overwritten is lost, rejected or not.
     """
     unknown = (pads.field("verdict") == Verdict.CANNOT_TELL.name) & (pads.field("ordinal") >= 0)
-    found = chosen_of(read_outcomes(result.folder, result.clusters, unknown, ["table", "time", *PLACE]), which)
+    found = chosen_of(
+        read_outcomes(result.folder, result.clusters, unknown, ["table", "identity", "time", *PLACE]), which
+    )
     both = pa.concat_tables([lost.select(list(PLACE)), found.select(list(PLACE))])
     codes = numbered(both, PLACE)
     return len(np.setdiff1d(codes[len(lost) :], codes[: len(lost)]))
@@ -218,7 +220,7 @@ def _once(found: pa.Table) -> pa.Table:
 
 
 def chosen_of(found: pa.Table, which: Chosen) -> pa.Table:
-    """Return those of some changes, with the columns `time` and `table`, that are asked for."""
+    """Return those of some changes, with the columns `time`, `table` and `identity`, that are asked for."""
     kind, conditions = LOST.field("time").type, list[pc.Expression]()
     if which.since is not None:
         conditions.append(pc.field("time") >= pa.scalar(which.since, kind))
@@ -226,6 +228,8 @@ def chosen_of(found: pa.Table, which: Chosen) -> pa.Table:
         conditions.append(pc.field("time") < pa.scalar(which.until, kind))
     if which.table is not None:
         conditions.append(pc.field("table") == which.table)
+    if which.identity is not None:
+        conditions.append(pc.field("identity") == which.identity)
     for each in conditions:
         found = found.filter(each)
     return found

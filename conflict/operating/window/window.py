@@ -5,7 +5,7 @@ The window of conflicts over time: what `conflict.window` returns.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow.dataset as pads
 from conflict.config.arguments import StageProgress, no_progress
 from conflict.config.configuration import Configuration
 from conflict.config.option_values import Grid
-from conflict.explaining.beginning import Beginning
+from conflict.errors import ConflictError
 from conflict.operating.window.channels import Channel, channel_of
 from conflict.operating.window.clocks import ClockDifference
 from conflict.operating.window.grouped import by_time, in_ms, known, moment, percentiles
@@ -24,8 +24,13 @@ from conflict.operating.window.telling import tell_window
 from conflict.results.conflicts import read_outcomes
 from conflict.results.result import Result
 from conflict.rules.decision import Verdict
+from conflict.runs.run_inputs import configuration_of
 from conflict.telling.html import telling_html
 from conflict.telling.terminal import telling_text
+from ndb_formats.errors import FormatError
+
+if TYPE_CHECKING:
+    from conflict.explaining.beginning import Beginning
 
 _MICROSECONDS_OF_MS = 1000
 
@@ -176,6 +181,14 @@ def window_of(
         tables.append(by_time(channel, by, conflicts))
     times = pa.concat_tables(tables) if tables else pa.table({})
     return Window(by, tuple(channels), tuple(silent), times, logs, counts, beginning)
+
+
+def window_of_result(result: Result, by: Grid) -> Window | None:
+    """Return the window of a result; None if its binlogs are not as they were, or cannot be read."""
+    try:
+        return window_of(configuration_of(result.run, result.folder.uri), by, result)
+    except (ConflictError, FormatError, OSError):
+        return None
 
 
 def _placed(result: Result, applier: str, source: str) -> tuple[UInt64, UInt64]:

@@ -41,9 +41,9 @@ def find_unlogged(runner: Runner, run: Run, history: Folder, part: ReadPart, pro
     `part`: what is read of the History.
     """
     log_part, _, manifest = part
-    crashes = _crashes(run, history, part)
+    crashes, needed = _crashes(run, history, part), manifest.for_tasks()
     tasks = [
-        _UnloggedTask(history, bucket, manifest, run.numbers, log_part.bounds, crashes)
+        _UnloggedTask(history, bucket, needed, run.numbers, log_part.bounds, crashes)
         for bucket in range(manifest.buckets)
     ]
     found = UnloggedRows.joined(runner(_UnloggedTask.find, tasks, partial(progress, "comparing images")))

@@ -205,8 +205,9 @@ def run_of_part(run: Run, history: Folder, out: Folder, part: ReadPart, options:
     run = run.numbered_as(manifest.tables)
     steps, roles = row_steps(run, manifest, run.numbers), {name: own.roles for name, own in schedule.items()}
     setups = cluster_setups(run, run.numbers, changes_that_count(run, manifest), steps, roles)
-    manifest = attrs.evolve(manifest, outlines=())  # which no task needs
-    return TaskInputs(history, out, manifest, run.numbers, setups, options, log_part, databases=run.databases)
+    return TaskInputs(
+        history, out, manifest.for_tasks(), run.numbers, setups, options, log_part, databases=run.databases
+    )
 
 
 def _explained(settled: SettledHistory, settling: Settling) -> SettledHistory | CareKind:

@@ -37,11 +37,11 @@ from conflict.results.files import check_target, whole_or_not_at_all
 from conflict.results.run_document import RunDocument
 from conflict.runs.engine_choice import choose_engine
 from conflict.runs.ingest_job import ingest
-from conflict.runs.pipeline import ResolveOptions, spark_workers
 from conflict.runs.rows.task_inputs import TaskInputs
 from conflict.runs.run_inputs import run_of
 from conflict.runs.settled import SettleOptions, finished_history, needs_reference, settled
 from conflict.runs.settled_by_reference import SETTLED, as_kernels_read
+from conflict.runs.spark_workers import spark_workers
 from conflict.telling.html import telling_html
 from conflict.telling.shown_text import listed
 from conflict.telling.terminal import telling_text
@@ -219,7 +219,7 @@ def compare_run(
         raise ConfigurationError(_left_out(why.value.what))
     refuse_inexact_keys(run.data_schema.tables)
     with _work_folder(out, replace=replace) as work:
-        runner = in_threads if chosen == "local" else spark_workers(work, progress, ResolveOptions(history=history))
+        runner = in_threads if chosen == "local" else spark_workers(work, progress, None, history)
         with refusing_contradictions(history, AGAIN):
             comparison = _compared(runner, run, wanted, history, work, progress)
         if out is not None:

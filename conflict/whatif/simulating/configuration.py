@@ -105,6 +105,13 @@ def followers_of(model: Model, side: int) -> list[int]:
     return [other for other in range(len(model.sites)) if source_of(model, other) == side]
 
 
+def workers_of(model: Model, side: int) -> int:
+    """Return how many workers of a cluster's applier can work side by side: one, if each epoch waits for the last."""
+    source = source_of(model, side)
+    in_parallel = source is not None and model.sites[source].logs_dependencies
+    return model.sites[side].applier.workers if in_parallel else 1
+
+
 def phase_of(site: Site, seed: int, side: int) -> int:
     """Return when the first epoch of a cluster begins: at a random time, before everything else."""
     return -int(stream(seed, side, Purpose.PHASE).random() * site.epoch)
@@ -219,11 +226,13 @@ class ApplierSettings:
         per_epoch: Time that it takes for an epoch.
         per_row: Time that it takes for each row operation besides.
         stops: When it is stopped.
+        workers: ``replica_parallel_workers``.
     """
 
     per_epoch: int = 0
     per_row: int = 0
     stops: tuple[Span, ...] = ()
+    workers: int = 1
 
 
 @attrs.frozen
@@ -242,6 +251,8 @@ class Site:
         checkpoint: ``TimeBetweenGlobalCheckpoints``.
         skew: How far its clock is ahead.
         replicates_from: The clusters whose epochs its applier applies; None for the other one of two.
+        logs_dependencies: ``ndb_log_transaction_dependency``: epochs without a row in common can be applied in
+            parallel.
     """
 
     name: str
@@ -254,6 +265,7 @@ class Site:
     checkpoint: int = 2_000_000
     skew: int = 0
     replicates_from: tuple[str, ...] | None = None
+    logs_dependencies: bool = False
 
 
 @attrs.frozen

@@ -160,6 +160,7 @@ def _value(value: Any) -> str:
 
 STAMPS = {"none": Stamp.NONE, "clock": Stamp.CLOCK, "version": Stamp.VERSION}
 MOST_TRANSACTIONS = 50_000_000
+MOST_WORKERS = 1024  # of replica_parallel_workers
 MOST_SPREAD = 10  # of the logarithm of a latency; one in 1,000 is then 10 ** 13 times the median
 _LATENCIES = ("constant", "normal", "lognormal", "trace")
 
@@ -351,6 +352,7 @@ def _site(
         words.time("checkpoint_ms", 2000, low=1),
         words.time("clock_skew_ms", 0, low=-(10.0**9)),
         words.value("replicates_from", None, Annotated[tuple[str, ...], Must("a list of names of clusters")]),
+        words.value("ndb_log_transaction_dependency", False, bool),
     )
     if site.checkpoint < site.epoch:
         words.refuse("checkpoint_ms", "at least epoch_ms", site.checkpoint / MILLISECOND)
@@ -384,6 +386,11 @@ def _link(words: TomlEntries) -> Link:
 
 
 def _applier(words: TomlEntries) -> ApplierSettings:
-    applier = ApplierSettings(words.time("epoch_ms", 1), words.time("row_us", 10, 1), words.spans("stops"))
+    applier = ApplierSettings(
+        words.time("epoch_ms", 1),
+        words.time("row_us", 10, 1),
+        words.spans("stops"),
+        words.whole("workers", 1, low=1, high=MOST_WORKERS),
+    )
     words.finish()
     return applier

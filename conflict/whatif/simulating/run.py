@@ -38,6 +38,7 @@ from conflict.whatif.simulating.configuration import (
     phase_of,
     source_of,
     upstream,
+    workers_of,
 )
 from conflict.whatif.simulating.kernels.loop import End, run_until
 from conflict.whatif.simulating.kernels.world import (
@@ -219,7 +220,7 @@ def _world(model: Model, seed: int, start: int, drawn: Sequence[Drawn], scale: i
         tracked=DecisionBuffers.of(capacity),
         conflicts=(np.zeros(count * epochs + 1, np.int64), np.zeros(capacity, np.int32)),
         pairs=np.zeros((capacity, 4), np.int32),
-        rows=_rows(len(key_table), count, columns, relays=not model.is_pair),
+        rows=_rows(len(key_table), columns, model),
         epochs=np.zeros((count, epochs), EPOCH),
         learnt=np.zeros((count, epochs + 1, count), np.uint64),
         taken=np.zeros((count, epochs), TAKEN),
@@ -285,7 +286,9 @@ def _made(count: int, columns: int) -> MoreOfChanges:
     )
 
 
-def _rows(keys: int, clusters: int, columns: int, *, relays: bool) -> MoreOfRows:
+def _rows(keys: int, columns: int, model: Model) -> MoreOfRows:
+    clusters, relays = len(model.sites), not model.is_pair
+    in_parallel = any(workers_of(model, side) > 1 for side in range(clusters))
     return MoreOfRows(
         columns=np.zeros((keys, clusters, columns), np.uint64),
         version=np.zeros((keys, clusters), np.int32),
@@ -297,6 +300,7 @@ def _rows(keys: int, clusters: int, columns: int, *, relays: bool) -> MoreOfRows
         author=np.zeros(keys, np.int8),
         wrote=np.zeros(keys, np.uint64),
         value=np.zeros((keys if relays else 0, clusters), np.uint64),
+        brought=np.zeros((keys if in_parallel else 0, clusters), np.int64),
         since=np.full(keys, -1, np.int64),
         last_apply=np.full(keys, -1, np.int32),
         last_group=np.zeros(keys, np.int32),
@@ -340,6 +344,7 @@ def _settings(model: Model, side: int, cluster: ClusterSetup, seed: int) -> npt.
     found["epoch"], found["checkpoint"], found["skew"] = site.epoch, site.checkpoint, CLOCK_START + site.skew
     found["bandwidth"] = site.link.bandwidth
     found["per_epoch"], found["per_row"] = site.applier.per_epoch, site.applier.per_row
+    found["workers"] = workers_of(model, side)
     found["think"], found["retries"], found["retry_delay"] = work.think, work.retries, work.retry_delay
     found["optimistic"] = work.checks
     found["transactional"] = any(

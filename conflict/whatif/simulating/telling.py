@@ -19,6 +19,7 @@ from conflict.telling.shown_text import counted, percent
 from conflict.telling.value import Chart, Form, Table, Telling, shown
 from conflict.whatif.estimates import LEAST_RUNS, METHOD, Estimate, estimate
 from conflict.whatif.simulating.configuration import MOST_EPOCHS, Model, followers_of
+from conflict.whatif.simulating.remarks import remarks_of
 from conflict.whatif.simulating.report import intervals_of
 from conflict.whatif.simulating.theory import predictions
 from conflict.whatif.simulating.totals import totals_of
@@ -93,6 +94,7 @@ def simulation_document(model: Model, runs: Sequence[Figures]) -> dict[str, Any]
         "closed_form": [attrs.asdict(each) | {"ratio": each.ratio} for each in predictions(model, found)],
         "runs": list(runs),
         "followers": {name: [names[each] for each in own] for name, own in zip(names, followers, strict=True)},
+        "remarks": remarks_of(model),
         "not_settled": "" if found["quiet_at_the_end"].low == 1 else _why_unsettled(model, found["clusters"]),
     }
 
@@ -145,7 +147,7 @@ def tell_simulation(document: Figures) -> Telling:
         tuple(_tables(document, found)),
         tuple(_charts(found, runs, _of(document))),
         tuple(_stops(found)),
-        tuple(_unsettled(document, found)),
+        (*document.get("remarks", ()), *_unsettled(document, found)),
     )
 
 

@@ -12,11 +12,12 @@ from enum import IntEnum
 import numpy as np
 
 from ndb_formats.columnar.kernel import inlined, kernel
+from ndb_formats.columnar.kernels.doubles import put_any_double
 from ndb_formats.columnar.kernels.entries import put_signed
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.temporal import put_date, put_datetime, put_time, put_timestamp
 from ndb_formats.columnar.kernels.values import HIGH_BITS, length_of, short_decimal, valid_text
-from ndb_formats.columnar.kernels.words import little_endian, load64, store64
+from ndb_formats.columnar.kernels.words import little_endian, load32, load64, store64
 
 
 class Step(IntEnum):
@@ -31,7 +32,9 @@ class Step(IntEnum):
     TIME = 6  # digits after the point, as for the next two
     DATETIME = 7
     TIMESTAMP = 8
-    GIVEN = 9  # number of the column's first text among those that are given
+    DOUBLE = 9
+    FLOAT = 10
+    GIVEN = 11  # number of the column's first text among those that are given
 
 
 class Field(IntEnum):
@@ -54,7 +57,9 @@ class Image(IntEnum):
     NAMES_SIZE = 4
 
 
-SIGNED, UNSIGNED, UTF8, ONE_BYTE, DECIMAL, DATE, TIME, DATETIME, TIMESTAMP, GIVEN = (int(step) for step in Step)
+SIGNED, UNSIGNED, UTF8, ONE_BYTE, DECIMAL, DATE, TIME, DATETIME, TIMESTAMP, DOUBLE, FLOAT, GIVEN = (
+    int(step) for step in Step
+)
 STEP, FIRST, SECOND, THIRD, NAME_SIZE = (int(field) for field in Field)
 START, STEPS, CELL, NAMES_AT, NAMES_SIZE = (int(part) for part in Image)
 EIGHT = np.int64(8)
@@ -170,6 +175,11 @@ def put_images(data, base, rows, cells, plan, given, found):
                     to = put_time(data, offset, option, out, to)
                 elif kind == DATETIME:
                     to = put_datetime(data, offset, option, out, to)
+                elif kind == DOUBLE:
+                    to = put_any_double(out, to, load64(data, offset))
+                elif kind == FLOAT:
+                    short = np.uint32(load32(data, offset)).view(np.float32)
+                    to = put_any_double(out, to, np.float64(short).view(np.uint64))
                 else:
                     to = put_timestamp(data, offset, option, False, out, to)
                 if to < 0:

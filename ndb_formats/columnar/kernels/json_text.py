@@ -2,8 +2,8 @@
 JSON documents as MySQL prints them, written into the data buffer of an Arrow array.
 
 The layout of documents, what makes them invalid, and the text are those of `ndb_formats.types.json_binary` and
-`json_text`. Values that are not printed here (opaque ones, and doubles of more than 15 digits) are *foreign*: the first
-call only notes where they are, and a second one gets their texts.
+`json_text`. Opaque values are *foreign*, and not printed here: the first call only notes where they are, and a second
+one gets their texts.
 """
 
 from __future__ import annotations
@@ -11,6 +11,15 @@ from __future__ import annotations
 import numpy as np
 
 from ndb_formats.columnar.kernel import inlined, kernel, part, wrapping_difference
+from ndb_formats.columnar.kernels.doubles import (
+    LOW_63,
+    SIXTY_THREE,
+    count_digits,
+    digits_of,
+    is_special,
+    put_plain,
+    put_scientific,
+)
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import copy_eight, little_endian, load64, put_digits, store64
 
@@ -22,7 +31,7 @@ INT16, UINT16, INT32, UINT32, INT64, UINT64, DOUBLE, STRING, OPAQUE = 0x5, 0x6, 
 LITERALS = np.frombuffer(b"null    true    false   ", np.uint64)
 LITERAL_SIZES = np.array([4, 4, 5], np.int64)
 SIZES = np.array([0, 0, 0, 0, 1, 2, 2, 4, 4, 8, 8, 8], np.int64)
-QUOTE, BACKSLASH, COMMA, COLON, BLANK, MINUS, POINT, ZERO = (ord(each) for each in '"\\,: -.0')
+QUOTE, BACKSLASH, COMMA, COLON, BLANK, MINUS, ZERO, EXPONENT = (ord(each) for each in '"\\,: -0e')
 HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 # The letter after a backslash for each byte: 0 for none, 1 for ``u00`` and two digits.
 ESCAPES = np.array([1] * 32 + [0] * 224, np.uint8)
@@ -31,9 +40,7 @@ HIGH_BITS, ONES, LOW_LIMIT = np.uint64(0x8080808080808080), np.uint64(0x01010101
 QUOTES, BACKSLASHES = np.uint64(QUOTE) * ONES, np.uint64(BACKSLASH) * ONES
 ALL_BITS, LETTERS = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0x4141414141414141)
 LOWEST_BYTE, EIGHT = np.uint64(0xFF), np.uint64(8)
-POWERS = np.array([10.0**digits for digits in range(16)], np.float64)
-MAX_EXACT = 1e15
-TEN = np.uint64(10)
+MAX_PLAIN_DIGITS = 15  # of a double without an exponent
 # What is known of the container around a value: its columns in the stack.
 START, END, WIDTH, COUNT, NEXT, KEYS, VALUES, FIRST = (np.uint64(place) for place in range(8))
 FRAME = np.uint64(8)
@@ -83,10 +90,10 @@ def _quoted(data, at, size, out, to):
 
 @inlined
 def _number(data, at, kind, size, out, to):
-    """Write a number; return where it ends, or -1 if it is foreign."""
+    """Write a number; return where it ends."""
     word = little_endian(data, at, size)
     if kind == DOUBLE:
-        return _double(np.uint64(word).view(np.float64), out, to)
+        return _double(word, out, to)
     if kind in (INT16, INT32, INT64):
         shift = np.uint64(64 - 8 * size)
         signed = np.int64(word << shift) >> np.int64(shift)
@@ -97,33 +104,24 @@ def _number(data, at, kind, size, out, to):
 
 
 @part
-def _double(value, out, to):
-    """Write a double that has at most 15 digits; return where it ends, or -1 if it has more."""
-    if not abs(value) < MAX_EXACT:
-        return np.int64(-1)
-    number, places = 0.0, -1
-    for power in range(len(POWERS)):
-        number = np.rint(abs(value) * POWERS[power])
-        if number >= MAX_EXACT:
-            break
-        # Division is exact to the last bit, and two numbers of 15 digits are never the same double.
-        if number / POWERS[power] == abs(value):
-            places = power
-            break
-    if places < 0:
-        return np.int64(-1)
-    if np.signbit(value):
+def _double(bits, out, to):
+    """Write a double, given its bits; return where it ends. JSON has no infinity and no NaN: they print as 0.0."""
+    if is_special(bits):
+        return put_plain(out, to, np.uint64(0), 0)
+    if bits >> SIXTY_THREE:
         out[to] = MINUS
         to += 1
-    scale = np.uint64(POWERS[places])
-    whole, part = np.uint64(number) // scale, np.uint64(number) % scale
-    to = put_digits(out, to, whole)
-    out[to] = POINT
-    to += 1
-    for offset in range(to + max(places, 1) - 1, to - 1, -1):
-        out[offset] = ZERO + part % TEN
-        part //= TEN
-    return to + max(places, 1)
+    number, place = digits_of(bits & LOW_63)
+    count = count_digits(number)
+    point = place + count
+    if point >= 1 - MAX_PLAIN_DIGITS and (point <= MAX_PLAIN_DIGITS or count > point):
+        return put_plain(out, to, number, place)
+    to = put_scientific(out, to, number)
+    out[to] = EXPONENT
+    if point < 1:
+        out[to + 1] = MINUS
+        to += 1
+    return put_digits(out, to + 1, np.uint64(abs(point - 1)))
 
 
 @part
@@ -244,25 +242,21 @@ def _document(data, at, end, stack, out, to, noted, places, text_offsets, texts)
                 unread -= width
             if unread < 0:
                 return np.int64(-1), noted
-            wrote = np.int64(-1)
             if kind == LITERAL:
                 if data[at] > 2:
                     return np.int64(-1), noted
                 store64(out, to, LITERALS[data[at]])
-                wrote = to + LITERAL_SIZES[data[at]]
+                to += LITERAL_SIZES[data[at]]
             elif kind != OPAQUE:
-                wrote = _number(data, at, kind, width, out, to)
-            if wrote < 0:
+                to = _number(data, at, kind, width, out, to)
+            else:
                 if len(text_offsets) > 1:
-                    wrote = to
                     for byte in range(text_offsets[noted], text_offsets[noted + 1]):
-                        out[wrote] = texts[byte]
-                        wrote += 1
+                        out[to] = texts[byte]
+                        to += 1
                 else:
                     places[noted, 0], places[noted, 1], places[noted, 2] = kind, at, at + width
-                    wrote = to
                 noted += 1
-            to = wrote
         # The next value: after the one that was written, or the first of the container that was opened.
         while depth and stack[FRAME * np.uint64(depth - 1) + NEXT] == stack[FRAME * np.uint64(depth - 1) + COUNT]:
             depth -= 1

@@ -31,9 +31,15 @@ FIVE_BITS, SIX_BITS, TEN_BITS, HOURS = np.uint64(31), np.uint64(63), np.uint64(0
 FIVE, SIX, EIGHT, NINE = np.uint64(5), np.uint64(6), np.uint64(8), np.uint64(9)
 MONTHS = np.uint64(13)
 MINUTE, HOUR, DAY = np.uint64(60), np.uint64(3600), np.uint64(86400)
-# The days that 32 bits of seconds reach, as text of ten bytes each, one after the other. uint8.
-_CALENDAR = np.arange(np.datetime64(0, "s"), np.datetime64(2**32, "s"), np.timedelta64(1, "D"))
-DAYS = np.datetime_as_string(_CALENDAR, unit="D").astype("S10").view(np.uint8)
+# The days that 32 bits of seconds reach, as text of ten bytes each, one after the other. uint8. Made of digits: numpy's
+# `datetime_as_string` takes as long as all the rest of the module, each time it is imported.
+_CALENDAR = np.arange(2**32 // 86400 + 1).astype("M8[D]")
+_MONTHS = _CALENDAR.astype("M8[M]")
+_CENTURY, _YEAR = np.divmod(1970 + _MONTHS.astype(np.int64) // 12, 100)
+_MONTH, _DAY = _MONTHS.astype(np.int64) % 12 + 1, (_CALENDAR - _MONTHS).astype(np.int64) + 1
+_DASH = np.full((len(_CALENDAR), 1), MINUS, np.uint8)
+_PARTS = [DIGITS[_CENTURY], DIGITS[_YEAR], _DASH, DIGITS[_MONTH], _DASH, DIGITS[_DAY]]
+DAYS = np.concatenate(_PARTS, axis=1).ravel()
 
 
 @inlined

@@ -10,10 +10,6 @@ from __future__ import annotations
 import re
 from functools import cache
 
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-
 
 def same_expression(one: str | None, other: str | None) -> bool:
     """Return whether two expressions are the same; None is no expression. Expressions are not evaluated."""
@@ -37,6 +33,9 @@ def normal_expression(text: str) -> object:
     """Return what an expression is made of, as nested tuples; the text itself if it cannot be read."""
     for pattern, spelled in _AS_SHOWN:
         text = pattern.sub(spelled, text)
+    import sqlglot  # noqa: PLC0415  # takes long to load, and few definitions have expressions
+    from sqlglot.errors import SqlglotError  # noqa: PLC0415  # as above
+
     try:
         return _parts(sqlglot.parse_one(text, read="mysql"))
     except SqlglotError:
@@ -44,6 +43,8 @@ def normal_expression(text: str) -> object:
 
 
 def _parts(node: object) -> object:
+    from sqlglot import exp  # noqa: PLC0415  # as above
+
     while isinstance(node, exp.Paren | exp.Introducer):
         node = node.args["expression" if isinstance(node, exp.Introducer) else "this"]
     if isinstance(node, exp.Identifier):

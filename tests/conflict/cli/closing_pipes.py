@@ -18,8 +18,6 @@ from typing import Any
 
 from conflict.cli.app import COMMANDS, main
 from conflict.cli.commands import warm_up
-from conflict.history.tasks import in_threads
-from conflict.runs import pipeline
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
 
@@ -53,7 +51,6 @@ if __name__ == "__main__":
     for place, _ in COMMANDS.values():
         import_module(place.split(":")[0])
     warm_up._commands = lambda folder: []  # it runs the others
-    pipeline.spark_workers = lambda folder, progress: in_threads  # `ingest` without Java
     with tempfile.TemporaryDirectory() as folder:  # what it imports and loads to work on a log
         invoke("resolve", DEMO / "run.toml", "--engine", "local", "--out", f"{folder}/result")
         invoke("decode", DEMO / "A.binlog.000001", "-vv")

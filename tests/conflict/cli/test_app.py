@@ -7,12 +7,15 @@ import subprocess
 import sys
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from conflict.cli.app import COMMANDS, app
 from tests.conflict.cli.commands import invoke
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -44,6 +47,22 @@ def test_help_loads_nothing_heavy() -> None:
     code = f"import sys, {', '.join(modules)}; print(*{heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def test_a_command_loads_no_pandas() -> None:
+    """pyarrow would, with its first array. Who asks for a table of pandas in the same process gets it all the same."""
+    code = (
+        "import sys\nfrom conflict.cli.app import main\n"
+        "try: main()\nexcept SystemExit as ended: assert not ended.code\n"
+        "import pyarrow\nloaded = 'pandas' in sys.modules\n"
+        "print(loaded, len(pyarrow.table({'a': [1, 2]}).to_pandas()), file=sys.stderr)"
+    )
+    log = RECORDINGS / "ndb_formats/types_type8/binlog.000001"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "decode", str(log), "--format", "json"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout
+    assert done.stderr.split()[-2:] == ["False", "2"]
 
 
 def help_of(name: str) -> str:

@@ -33,7 +33,8 @@ def test_conformance_fails_on_a_contradicted_recording(tmp_path: Path) -> None:
     (tmp_path / "expected.json").write_text(json.dumps(expected))
     code, output = invoke("conformance", tmp_path, "--engine", "reference")
     assert code == 1
-    assert "A: t1 lacks the recorded row (k=1, x=" in output
+    wrong = expected["A"]["tables"]["t1"]["rows"][0][1]
+    assert f"A: t1 row (k=1): x is {wrong - 1}, recorded: {wrong}" in output
 
 
 def test_a_folder_without_recordings_is_refused(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+import pytest
 
 from conflict.cli.refusals import ExitCode
 from tests.conflict.cli.commands import invoke
@@ -20,17 +20,22 @@ def grown(folder: Path, size: int | None) -> Path:
     return folder / "run.toml"
 
 
-def test_ingest_continues_and_resolve_uses_what_was_ingested(tmp_path: Path, spark: SparkSession) -> None:
+@pytest.mark.parametrize("engine", ["auto", "spark"])
+def test_ingest_continues_and_resolve_uses_what_was_ingested(
+    engine: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """The command says what it read; the History is resolved without the binlogs, with the same result."""
-    assert spark.version
+    if engine == "spark":
+        assert request.getfixturevalue("spark").version
     history, demo = tmp_path / "history", tmp_path / "demo"
     first = commits(DEMO / "B.binlog.000001")[5]
-    code, output = invoke("ingest", grown(demo, first), "--out", history)
+    code, output = invoke("ingest", grown(demo, first), "--out", history, "--engine", engine)
     assert (code, "Read 2 segments; 0 were in the History already." in output) == (0, True), output
-    code, output = invoke("ingest", grown(demo, None), "--out", history)
+    assert ("The local engine read this: it takes about" in output) == (engine == "auto")
+    code, output = invoke("ingest", grown(demo, None), "--out", history, "--engine", engine)
     assert (code, "Read 1 segment; 2 were in the History already." in output) == (0, True), output
     assert "B: 46 row changes of its own" in output
-    code, output = invoke("ingest", demo / "run.toml", "--out", history)
+    code, output = invoke("ingest", demo / "run.toml", "--out", history, "--engine", "local")
     assert (code, "Nothing new; 3 segments were in the History already." in output) == (0, True), output
     for name in "AB":
         (demo / f"{name}.binlog.000001").write_bytes(b"")

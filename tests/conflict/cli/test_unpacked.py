@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 
 from conflict.cli.app import app
 from conflict.cli.refusals import ExitCode
-from conflict.history.tasks import in_process
 from ndb_formats.cursor import UNPACKED_OPTION, allow_unpacked
 from tests.corpora import DEMO
 from tests.fuzz.raw_log import PAYLOAD, RawEvent, RawLog
@@ -42,11 +41,8 @@ def log(tmp_path: Path) -> Path:
     ("command", "code"),
     [("decode", ExitCode.REFUSED), ("ingest", ExitCode.CUT_SHORT), ("resolve", ExitCode.CUT_SHORT)],
 )
-def test_more_than_is_allowed(
-    command: str, code: ExitCode, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_than_is_allowed(command: str, code: ExitCode, log: Path, tmp_path: Path) -> None:
     """The commands that read whole binlogs have the option; what comes before the transaction is kept."""
-    monkeypatch.setattr("conflict.runs.pipeline.spark_workers", lambda *_: in_process)
     words = [command, str(log), "--unpacked-mib", "1"]
     if command != "decode":
         other = str(DEMO / "B.binlog.000001")

@@ -10,8 +10,6 @@ from conflict.cli.app import app
 from conflict.cli.commands import warm_up
 from conflict.cli.common import console
 from conflict.cli.refusals import ExitCode, messages
-from conflict.history.tasks import in_threads
-from conflict.runs import pipeline
 from tests.conflict.cli.cheap_calls import PRINTING, make_files
 
 WIDTHS = (40, 80, 120)
@@ -33,7 +31,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def printed(folder: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> dict[int, str]:
     """Return what a call prints, by width of the terminal."""
     monkeypatch.setattr(warm_up, "_commands", lambda folder: [])  # it runs the others
-    monkeypatch.setattr(pipeline, "spark_workers", lambda *_: in_threads)  # `ingest` without Java
     monkeypatch.setenv("NO_COLOR", "1")
     found = {}
     for width in WIDTHS:

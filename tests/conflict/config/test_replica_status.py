@@ -110,6 +110,17 @@ def test_a_run_file_takes_the_channel_from_the_other_cluster(tmp_path: Path) -> 
     assert a.filter_of("B").rewrite_db == FIRST.filter.rewrite_db
 
 
+def test_a_server_without_a_channel(tmp_path: Path) -> None:
+    """As the client says it; filters of its variables count then, and nothing is known of one that is not given."""
+    (tmp_path / "status.txt").write_text("Empty set (0.00 sec)\n")
+    (tmp_path / "my.cnf").write_text("[mysqld]\nserver_id=1\nreplicate-ignore-db=old\n")
+    a, b = loaded(tmp_path, 'replica_status = "status.txt"\nvariables = "my.cnf"').clusters
+    assert (a.has_channels, b.has_channels) == (False, None)
+    assert a.filter_of("B").ignore_db == ("old",)
+    (tmp_path / "status.txt").write_text(VERTICAL)
+    assert loaded(tmp_path, 'replica_status = "status.txt"').clusters[0].has_channels
+
+
 def test_several_sources_have_a_channel_each(tmp_path: Path) -> None:
     """A hub's filters are those of the channel from each cluster."""
     (tmp_path / "status.txt").write_text(VERTICAL)

@@ -21,7 +21,14 @@ SIDE: dict[str, Any] = {
     "setup_messages": [],
     "applier": {"errno": 0},
     "status_difference": {MAX: 2},
-    "tables": {"t": {"columns": ["k", "x", "v"], "types": ["int", "bigint unsigned", "int"], "rows": [[1, 5, None]]}},
+    "tables": {
+        "t": {
+            "columns": ["k", "x", "v"],
+            "types": ["int", "bigint unsigned", "int"],
+            "primary_key": ["k"],
+            "rows": [[1, 5, None]],
+        }
+    },
     "exceptions": {"t$EX": {"columns": ["count", "k"], "types": ["int", "int"], "rows": [[1, 7], [2, 7]]}},
 }
 
@@ -83,9 +90,14 @@ class TestRows:
 
     def test_null_is_not_zero(self):
         """A NULL and a 0 differ."""
-        assert found(recorded(), result(rows={"d.t": [(1, 5, 0)]})) == [
-            "A: t lacks the recorded row (k=1, x=5, v=None)",
-            "A: t has a row that is not recorded: (k=1, x=5, v=0)",
+        assert found(recorded(), result(rows={"d.t": [(1, 5, 0)]})) == ["A: t row (k=1): v is 0, recorded: None"]
+
+    def test_several_values_of_a_row_differ(self):
+        """All are said at once, as found and as recorded; other rows stay rows."""
+        rows = [(2, 5, None), (1, 6, 2**63)]
+        assert found(recorded(), result(rows={"d.t": rows})) == [
+            "A: t row (k=1): x is 6, recorded: 5; v is 9223372036854775808, recorded: None",
+            "A: t has a row that is not recorded: (k=2, x=5, v=None)",
         ]
 
     def test_a_row_that_is_known_in_part(self):

@@ -74,13 +74,17 @@ class TestAtOnce:
         assert written(history) == before
 
     @pytest.mark.parametrize(
-        ("size", "buckets"), [(0, 4), (512 << 20, 4), ((512 << 20) + 2, 8), (12800 << 20, 128), (1 << 40, 1 << 13)]
+        ("size", "cores", "buckets"),
+        [
+            *((0, 1, 4), (512 << 20, 1, 4), ((512 << 20) + 2, 1, 8), (12800 << 20, 1, 128), (1 << 40, 1, 1 << 13)),
+            *((512 << 20, 6, 8), (512 << 20, 32, 32), (512 << 20, 4096, 32), (64 << 20, 64, 4), (1 << 40, 64, 1 << 13)),
+        ],
     )
-    def test_default_buckets(self, demo: Recording, size: int, buckets: int):
-        """The power of two that gives each at most 128 MiB of binlog, at least 4."""
+    def test_default_buckets(self, demo: Recording, size: int, cores: int, buckets: int):
+        """The power of two that gives each at most 128 MiB of binlog, at least 4; one for each core if it has 16."""
         for file in demo.files.values():
             os.truncate(file, size // 2)
-        assert default_buckets(make_run(demo.configuration)) == buckets
+        assert default_buckets(make_run(demo.configuration), cores) == buckets
 
 
 class TestAppending:

@@ -20,7 +20,7 @@ from tests.ndb_formats.building import MAGIC, description_event, event_bytes
 from tests.ndb_formats.events.test_gtid_event import ANONYMOUS
 from tests.ndb_formats.recordings import BINLOGS, name_of
 
-NAMES = ["position", "payload_position", "row", "timestamp", "epoch", "database", "table"]
+NAMES = ["position", "payload_position", "row", "timestamp", "server_id", "epoch", "database", "table"]
 
 
 def reader_of(path: Path, **options: str) -> BinlogReader:
@@ -62,7 +62,7 @@ SAMPLE = [path for path in BINLOGS if path.parent.name in {"demo", "xa", "report
 
 
 def check(path: Path) -> None:
-    """For ranges of epochs and times, and tables: what is read is what filters leave of all rows."""
+    """For ranges of epochs and times, servers, and tables: what is read is what filters leave of all rows."""
     chosen = random.Random(path.name)
     try:
         rows = list(rows_of(reader_of(path)))
@@ -72,6 +72,11 @@ def check(path: Path) -> None:
         assert places(list(rows_of(reader_of(path, **options)))) == places([row for row in rows if wanted(row)]), (
             options
         )
+    servers = {row["server_id"] for row in rows}
+    for some in ({*sorted(servers)[:1]}, servers, {2**32}):
+        expected = [row for row in rows if row["server_id"] in some]
+        given = ",".join(map(str, some))
+        assert places(list(rows_of(reader_of(path, servers=given or "0")))) == places(expected), given
     for name in [*table_names([str(path)]), "no.such"]:
         expected = [row for row in rows if f"{row['database']}.{row['table']}" == name]
         if name != "mysql.ndb_apply_status":
@@ -93,6 +98,9 @@ def test_what_is_left_out_is_not_read() -> None:
     assert 0 < sum(piece.stop - piece.start for piece in pieces) < whole / 5
     assert reader_of(DEMO, endTime="2001-01-01").partitions() == []
     assert reader_of(DEMO, tables="cft.nowhere").partitions() == []
+    assert reader_of(DEMO, servers="77").partitions() == []
+    of_one = reader_of(DEMO / "A.binlog.000001", servers=str(rows[-1]["server_id"])).partitions()
+    assert 0 < sum(piece.stop - piece.start for piece in of_one) < whole / 2
 
 
 def test_an_epoch_that_is_not_named_first(tmp_path: Path) -> None:

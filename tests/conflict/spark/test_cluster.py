@@ -240,11 +240,23 @@ def test_object_storage_is_all_that_machines_share(cluster: Cluster, tmp_path: P
         assert found.counters == here.counters
         for each in [(name, table) for name in here.clusters for table in here.tables]:
             assert found.rows(*each).to_pylist() == here.rows(*each).to_pylist()
+        of_table = TABLE_OF_RESULT.format(place=f"{place}/result", sum=sum(here.outcomes()["epoch"].to_pylist()))
+        run(f"{shlex.quote(sys.executable)} -c {shlex.quote(of_table)}", environment)
+        (prefix,) = {each.split("/")[1] for each in s3.keys("result/")} - {"versions"}
+        assert found.address("outcomes") == f"{place}/result/{prefix}/outcomes"
         for name in ("history", "result"):
             versions = s3.keys(f"{name}/versions/")
             bodies = (s3.client().get_object(Bucket=BUCKET, Key=each)["Body"].read() for each in versions)
             listed = {f"{name}/{each}" for body in bodies for each, _ in json.loads(body)["files"].values()}
             assert {*s3.keys(f"{name}/")} == listed | {*versions}
+
+
+TABLE_OF_RESULT = """
+import conflict
+outcomes = conflict.read_result({place!r}).spark("outcomes")
+assert int(outcomes.groupBy().sum("epoch").first()[0]) == {sum}
+assert outcomes.select("applier").distinct().count() == 2
+"""
 
 
 def begun(file: Path) -> int | None:
@@ -272,6 +284,9 @@ def test_spark_connect_finds_what_one_process_finds(
     line = command("SPARK_REMOTE=").replace("sc://HOST:15002", address).replace("HOST", "127.0.0.1")
     run(line.replace("build/demo/recording", str(DEMO)).replace("build", str(tmp_path)), connect)
     assert result(tmp_path / "connect") == expected
+    epochs = conflict.read_result(str(tmp_path / "connect")).outcomes()["epoch"].to_pylist()
+    of_table = TABLE_OF_RESULT.format(place=str(tmp_path / "connect"), sum=sum(epochs))
+    run(f"{shlex.quote(sys.executable)} -c {shlex.quote(of_table)}", connect)
 
 
 @pytest.mark.slow

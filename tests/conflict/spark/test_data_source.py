@@ -13,8 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 import conflict
-from conflict.errors import LogWarning
-from conflict.spark.data_source import register
+from conflict.errors import ConfigurationError, LogWarning
+from conflict.spark.data_source import NdbBinlogDataSource, register
+from ndb_formats.errors import FormatError
 from ndb_formats.events.control_events import IncidentEvent, encode_incident
 from tests.conflict.cli.test_besides_rows import insert, query
 from tests.conflict.raw_events import Raw, payload
@@ -121,6 +122,39 @@ def test_what_cannot_be_read_is_left_out_if_that_is_asked_for(spark: SparkSessio
         _read(spark, DEMO, mode="PERMISSIVE").collect()
 
 
+def test_files_that_are_no_binlogs_are_left_out_if_that_is_asked_for(tmp_path: Path) -> None:
+    """A folder with none, a file that is none, one that ends in its first event: a line for each; else an error."""
+    log, bad = (DEMO / "A.binlog.000001").read_bytes(), tmp_path / "bad"
+    contents = {
+        "none/A.binlog.000007": b"\0\0\0\0" + log[4:],
+        "text": b"no binlog at all",
+        "some/A.binlog.000001": log,
+        "some/A.binlog.000002": log[:4] + b"\xff" * 40,
+    }
+    for name, data in contents.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+
+    def count(path: Path | None = None, **options: str) -> int:
+        given = {"paths": json.dumps([str(tmp_path / name) for name in ("none", "text", "some")])}
+        source = NdbBinlogDataSource({**(given if path is None else {"path": str(path)}), **options})
+        reader = source.reader(source.schema())
+        return sum(len(batch) for each in reader.partitions() for batch in reader.read(each))
+
+    permissive = {"mode": "PERMISSIVE", "badRecordsPath": str(bad)}
+    for name in ("none", "text"):
+        with pytest.raises((ConfigurationError, FormatError), match=r"no binlog|not a binlog"):
+            count(tmp_path / name)
+    assert count(**permissive) == count(DEMO / "A.binlog.000001") > 0
+    told = {each["file"]: each["why"] for file in bad.iterdir() for each in [json.loads(file.read_text("utf-8"))]}
+    assert {*told} == {str(tmp_path / name) for name in contents if name != "some/A.binlog.000001"}
+    assert all(told.values())
+    assert count(tmp_path / "none", **permissive) == 0
+    assert count(tmp_path / "some", **permissive, table="cft.t1") > 0
+    with pytest.raises(ConfigurationError, match="no such file or folder"):
+        count(tmp_path / "nowhere", **permissive)
+
+
 @pytest.mark.parametrize("table", [None, "cft.t1"])
 def test_compressed_files_and_several_paths(table: str | None, spark: SparkSession, tmp_path: Path) -> None:
     """Files of gzip and Zstandard, in a list of paths; the rows are those of the files as they were."""
@@ -139,7 +173,9 @@ def test_compressed_files_and_several_paths(table: str | None, spark: SparkSessi
 
 def test_unknown_options_are_refused(spark: SparkSession) -> None:
     """A misspelt option is an error that lists the options there are."""
-    options = "path, table, columns, temporals, envelope, tables, startEpoch, endEpoch, startTime, endTime, schema"
+    options = (
+        "path, table, columns, temporals, envelope, tables, servers, startEpoch, endEpoch, startTime, endTime, schema"
+    )
     with pytest.raises(PySparkException, match=f"options are {options}"):
         _read(spark, DEMO, startepochs="1").collect()
 

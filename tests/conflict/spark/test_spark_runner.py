@@ -20,13 +20,20 @@ from ndb_formats.columnar.file_outline import outlines_of
 from tests.corpora import DEMO
 
 
-def test_every_task_gets_its_own_description(spark_run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where there are more tasks than are pickled together; results are in the order of the tasks."""
-    monkeypatch.setattr(spark_runner, "_TOGETHER", 2)
+def test_every_task_gets_its_own_description(spark_run: Runner) -> None:
+    """Also where a Spark task runs several of them; results are in the order of the tasks."""
     seen: list[tuple[int, int]] = []
-    done = spark_run(lambda task: task * task, [3, 4, 5, 6, 7], lambda done, total: seen.append((done, total)))
-    assert done == [9, 16, 25, 36, 49]
-    assert seen[-1] == (5, 5)
+    tasks = range(3, 43)
+    done = spark_run(lambda task: task * task, tasks, lambda done, total: seen.append((done, total)))
+    assert done == [task * task for task in tasks]
+    assert seen[-1] == (40, 40)
+
+
+def test_tasks_go_in_waves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A remote session gets so many of them at a time that a message holds them; one at least."""
+    monkeypatch.setattr(spark_runner, "_WAVE_BYTES", 10)
+    assert spark_runner._wave([b"four", b"four", b"four"]) == [b"four", b"four"]
+    assert spark_runner._wave([b"x" * 11, b"four"]) == [b"x" * 11]
 
 
 def test_outlines(spark_run: Runner, tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def write_bucket(
     fill = _Filling(result, files, options, ImageReader(result.bucket))
     tables = [table.full_name for table in result.bucket.numbers.tables]
     clusters = map(fill.cluster, range(len(result.clusters)))
-    part = LedgerPart(result.bucket.number, tables, clusters, fill.final(), databases)
+    part = LedgerPart(result.bucket.number, tables, clusters, fill.final(), databases, options.epoch_range)
     return write_part(part, out), tracked_rows(result)
 
 

@@ -81,13 +81,13 @@ def run_until(until, world):
         elif kind == APPLY:
             room = apply_epoch(side, time, world)
             if room:
-                _plan_apply(side, sites, world.epochs, settings, world.stops, world.changes.rows)
+                _plan_apply(side, world)
         else:
             log = world.work.log.tail, world.epochs, world.learnt, world.schedule.applies
             room = _close_epoch(side, time, sites[side], settings[side], log, world.latency, world.outages)
             for each in range(clusters):
                 if room and settings[each]["source"] == side:
-                    _plan_apply(each, sites, world.epochs, settings, world.stops, world.changes.rows)
+                    _plan_apply(each, world)
         if not room:
             return FULL
 
@@ -216,15 +216,46 @@ def _leave_untraced(epoch, number, applies):
 
 
 @part
-def _plan_apply(here, sites, epochs, settings, stops, changes):
-    """Work out when an applier commits its next epoch, if it has one."""
-    site, setting, there = sites[here], settings[here], settings[here]["source"]
-    if site["stopped"] or site["apply_at"] != NEVER or site["next_foreign"] == sites[there]["logged"]:
+def _plan_apply(here, world):
+    """Work out when an applier commits its next epoch, if it has one; epochs are committed in their order."""
+    site, setting, place = world.site[here], world.settings[here], world.site[here]["next_foreign"]
+    there = setting["source"]
+    if site["stopped"] or site["apply_at"] != NEVER or place == world.site[there]["logged"]:
         return
-    epoch = epochs[there, site["next_foreign"]]
+    epoch, changes, free = world.epochs[there, place], world.changes.rows, site["free_at"]
     rows = epoch["last"] - epoch["first"] + epoch["queue_stop"] - epoch["queue_start"]
     if setting["relays"]:
-        for place in range(epoch["first"], epoch["last"]):
-            rows -= changes[place]["relayed"] == here + 1
-    site["begun"] = _outside(max(epoch["arrived"], site["free_at"]), here, stops)
-    site["apply_at"] = site["begun"] + setting["per_epoch"] + setting["per_row"] * rows
+        for number in range(epoch["first"], epoch["last"]):
+            rows -= changes[number]["relayed"] == here + 1
+    if setting["workers"] > 1:
+        free = max(site["begun"], _worker_is_free(here, place, epoch, world))
+    site["begun"] = _outside(max(epoch["arrived"], free), here, world.stops)
+    site["apply_at"] = max(site["begun"] + setting["per_epoch"] + setting["per_row"] * rows, site["free_at"])
+
+
+@part
+def _worker_is_free(here, place, epoch, world):
+    """
+    Return from when on a worker can apply an epoch: the last earlier one that changed one of its rows is committed.
+
+    A worker is busy until its epoch is committed, so the first that is free has that of as many epochs before.
+    """
+    changes, log, brought = world.changes.rows, world.work.log, world.rows.brought
+    setting, waits = world.settings[here], 0  # number of the epoch from 1
+    for number in range(epoch["first"], epoch["last"]):
+        if changes[number]["relayed"] != here + 1:
+            waits = _bring(here, place, changes[number]["key"], waits, brought)
+    for number in range(epoch["queue_start"], epoch["queue_stop"]):
+        key = log.entries[log.queue[setting["source"], number]]["key"]
+        waits = _bring(here, place, key, waits, brought)
+    waits = max(waits, place + 1 - setting["workers"])
+    return world.taken[here, waits - 1]["applied"] if waits > 0 else 0
+
+
+@inlined
+def _bring(here, place, key, waits, brought):
+    """Note that an epoch changes a row; return for which earlier one it waits, by number from 1."""
+    if brought[key, here] <= place:
+        waits = max(waits, brought[key, here])
+    brought[key, here] = place + 1
+    return waits

@@ -42,11 +42,19 @@ class Stamp(IntEnum):
 
 # What does not change, per cluster. Durations in microseconds, `bandwidth` in bytes per second (0 is unlimited).
 # `source` is the cluster that it replicates from, by number, -1 for none; it `relays` what it applies to a third one.
+# `workers` are those of its applier that the log of its source lets work side by side.
 SETTINGS = np.dtype(
     [
         *[("phase", "i8"), ("epoch", "i8"), ("checkpoint", "i8"), ("first_checkpoint", "i8"), ("skew", "i8")],
         *[("think", "i8"), ("retry_delay", "i8"), ("bandwidth", "i8"), ("per_epoch", "i8"), ("per_row", "i8")],
-        *[("retries", "i4"), ("source", "i4"), ("optimistic", "?"), ("transactional", "?"), ("relays", "?")],
+        *[
+            ("retries", "i4"),
+            ("source", "i4"),
+            ("workers", "i4"),
+            ("optimistic", "?"),
+            ("transactional", "?"),
+            ("relays", "?"),
+        ],
     ],
     align=True,
 )
@@ -184,6 +192,8 @@ class MoreOfRows(NamedTuple):
         author: The cluster that made the last change of that. Shape (keys,).
         wrote: The columns that this epoch apply wrote, of a row that is relayed. Shape (keys,).
         value: The resolve column before that. Shape (keys, clusters), or (0, clusters) if no cluster relays.
+        brought: The last epoch of its source that changed it, by number from 1. Shape (keys, clusters), or
+            (0, clusters) if no applier has several workers.
         since: Since when it differs between the clusters; -1 if it does not. Shape (keys,).
         last_apply: For `conflict.engine.kernels.dependencies`. Shape (keys,).
         last_group: The same.
@@ -199,6 +209,7 @@ class MoreOfRows(NamedTuple):
     author: Int8
     wrote: UInt64
     value: UInt64
+    brought: Int64
     since: Int64
     last_apply: Int32
     last_group: Int32

@@ -96,6 +96,19 @@ def test_a_saved_check_is_the_same_check(tmp_path: Path):
     assert f"Ndb_conflict_fn_max\t{COUNTERS['Ndb_conflict_fn_max']}\n" in (tmp_path / "london/status.txt").read_text()
 
 
+def test_a_saved_check_knows_who_has_no_channel(tmp_path: Path):
+    """A server that was asked and has none is not one that was not asked."""
+    servers = pair(**{"SHOW REPLICA STATUS": []})
+    with options(servers.london, servers.paris) as given:
+        code, said = invoke("check", *given)
+        assert invoke("init", *given, "--out", tmp_path / "run.toml")[0] == ExitCode.DONE
+    assert (code, said.partition("What each table")[2]) == (
+        ExitCode.WARNED,
+        invoke("check", tmp_path / "run.toml")[1].partition("What each table")[2],
+    )
+    assert "NDB-E106" in said
+
+
 def test_nothing_is_replaced(tmp_path: Path):
     """Without --force; and a server that fails leaves no file."""
     servers = pair()

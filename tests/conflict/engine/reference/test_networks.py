@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+import conflict.runs.ingesting
 import conflict.runs.pipeline
 from conflict.api.explaining import opened
 from conflict.cli.app import app
@@ -321,4 +322,4 @@ def test_a_history_on_disk_is_one_of_two_clusters(tmp_path: Path) -> None:
     """So there is nothing to ingest."""
     run_file = load_run_file(write_world(NETWORKS["ring"].world(MAX), MAX, tmp_path))
     with pytest.raises(ConfigurationError, match="a History on disk is one of two clusters"):
-        conflict.runs.pipeline.ingest(run_file, str(tmp_path / "history"))
+        conflict.runs.ingesting.ingest(run_file, str(tmp_path / "history"))

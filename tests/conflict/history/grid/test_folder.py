@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from conflict.errors import HistoryError
+from conflict.history.grid.blocks import BlockPlace
 from conflict.history.grid.columns import GridColumns
 from conflict.history.grid.epoch_files import schedule_table
 from conflict.history.grid.folder import Folder
@@ -123,8 +124,9 @@ class TestTables:
 
     def test_a_missing_staged_file_is_damage(self, folder: Folder):
         """A task that comes too late must not take it for empty."""
-        with pytest.raises(HistoryError, match=r"a.arrow is damaged \(it is missing\)"):
-            folder.read_part("a.arrow", 0)
+        place = BlockPlace("a.arrow", range(1), 0, 8)
+        with pytest.raises(HistoryError, match=r"a.arrow is damaged \(it is missing\)"), folder.parts([place]):
+            pass
 
     def test_none(self, folder: Folder):
         """No files are an empty table."""

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from conflict.history.grid import memory_folder
+from conflict.history.grid.blocks import places_of
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.memory_folder import MemoryFolder, memory_limit
 from conflict.history.grid.schemas import IMAGES
@@ -59,16 +60,19 @@ def test_a_table_is_replaced(tmp_path: Path) -> None:
 def test_shared_buffers_count_once(tmp_path: Path) -> None:
     """Parts of one table fit where the table does, and take no room twice; each is read alone."""
     history = folder(tmp_path, SIZE)
-    history.write_parts("a.arrow", [ROWS.slice(0, 1), ROWS.slice(1, 0), ROWS.slice(1, 1)])
+    parts = [ROWS.slice(0, 1), ROWS.slice(1, 0), ROWS.slice(1, 1)]
+    places = places_of("a.arrow", 3, history.write_parts("a.arrow", parts))
     history.write_table("b.parquet", ROWS)
     assert not (tmp_path / "history").exists()
-    assert [history.read_part("a.arrow", each).to_pylist() for each in range(3)] == [
-        [{"before": b"\0", "after": None}],
-        [],
-        [{"before": None, "after": b"abc"}],
-    ]
-    history.write_parts("c.arrow", [made(), made().slice(0, 0)])
-    assert [len(Folder(history.uri).read_part("c.arrow", each)) for each in range(2)] == [2, 0]
+    with history.parts(places) as found:
+        assert [each.of(bucket).to_pydict() for bucket, each in enumerate(found)] == [
+            {"before": [b"\0"], "after": [None]},
+            {"before": [], "after": []},
+            {"before": [None], "after": [b"abc"]},
+        ]
+    places = places_of("c.arrow", 2, history.write_parts("c.arrow", [made(), made().slice(0, 0)]))
+    with Folder(history.uri).parts(places) as there, history.parts(places) as found:
+        assert [len(each.of(bucket)) for blocks in (there, found) for bucket, each in enumerate(blocks)] == [2, 0, 2, 0]
     for path in ("a.arrow", "b.parquet"):
         history.delete(path)
     history.write_table("d.parquet", made())

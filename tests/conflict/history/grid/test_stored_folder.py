@@ -1,5 +1,7 @@
 """Folders on object storage: fsspec's memory stands for it, whose files are created only if they are not there."""
 
+import json
+import os
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.errors import ConfigurationError, HistoryError
+from conflict.history.grid import signs_of_life
 from conflict.history.grid import stored_folder as module
 from conflict.history.grid.stored_folder import StoredFolder, folder_of, stored_folder
 from conflict.history.grid.whole_files import only_writer
@@ -32,10 +35,22 @@ def uri() -> str:
 def _apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read what was published as another process would."""
     monkeypatch.setattr(module, "_published", {})
+    for name, seconds in (("_EVERY", 0.02), ("_DEAD_AFTER", 0.3), ("_LOOK_EVERY", 0.01)):
+        monkeypatch.setattr(signs_of_life, name, seconds)
 
 
 def _objects(uri: str) -> list[str]:
     return [each for each in MEMORY.find(uri) if "/versions/" not in each]
+
+
+def _killed(uri: str, *uploads: dict[str, object]) -> str:
+    """Leave what a run leaves that is killed after its tasks have uploaded files, and return where."""
+    place = f"{uri}/{uuid.uuid4().hex[:16]}"
+    for number, files in enumerate(uploads):
+        for path, document in files.items():
+            MEMORY.pipe_file(f"{place}/{number}/{path}", json.dumps(document).encode())
+    signs_of_life.SignOfLife(place).write()
+    return place
 
 
 def _publish(uri: str, **files: object) -> None:
@@ -145,6 +160,69 @@ def test_one_of_several_writers_publishes(count: int, there: bool):
     assert len(_objects(uri)) == 1 + there
 
 
+def test_what_a_killed_run_left_is_used_or_removed(uri: str):
+    """A task's files are taken together, those of one task for each; all others are gone once a version is there."""
+    _publish(uri, kept=1)
+    left = _killed(uri, {"plan": 7}, {"rows/a": 1, "done/a": 1}, {"rows/a": 2, "done/a": 2}, {"rows/b": 3})
+    with only_writer(folder := stored_folder(uri)):
+        folder.take_left(["plan", "done/a", "done/b"])
+        assert folder.sizes().keys() == {"kept", "plan", "rows/a", "done/a"}
+        assert folder.read_json("rows/a") == folder.read_json("done/a")
+        assert folder.read_json("plan") == 7
+        folder.delete("plan")
+        folder.take_left(["plan"])
+        assert not folder.exists("plan")
+    module._published.clear()
+    assert stored_folder(uri).sizes().keys() == {"kept", "rows/a", "done/a"}
+    assert len(MEMORY.find(left)) == 2
+    assert MEMORY.find(f"{uri}/writers") == []
+
+
+def test_what_a_killed_run_left_stays_until_a_version_is_there(uri: str):
+    """The next writer fails, or has nothing new; who writes after it takes what is left."""
+    left = _killed(uri, {"plan": 7})
+    failing = stored_folder(uri)
+    with pytest.raises(ZeroDivisionError), only_writer(failing):
+        raise ZeroDivisionError(failing.take_left(["plan"]))
+    with only_writer(stored_folder(uri)):
+        pass
+    assert len(MEMORY.find(left)) == 1
+    with only_writer(folder := stored_folder(uri)):
+        folder.take_left(["plan"])
+        assert folder.read_json("plan") == 7
+
+
+def test_what_a_living_run_uploads_stays(uri: str):
+    """Another writer sees its sign change, and leaves it alone; one that only slept cannot publish afterwards."""
+    with only_writer(slow := stored_folder(uri)):
+        slow.spread()
+        slow.write_json("a", 1)
+        slow.contents.upload()
+        (place,) = {each.object for each in slow.files.values()}
+        with only_writer(quick := stored_folder(uri)):
+            quick.take_left(["a"])
+            assert not quick.exists("a")
+    assert MEMORY.exists(place)
+
+
+def test_a_run_that_slept_does_not_publish(uri: str, monkeypatch: pytest.MonkeyPatch):
+    """Another one took it for dead, and published."""
+    monkeypatch.setattr(signs_of_life, "_EVERY", 100)
+
+    def write_slowly() -> None:
+        with only_writer(folder := stored_folder(uri)):
+            folder.spread()
+            folder.write_json("a", 1)
+            folder.contents.upload()
+            _publish(uri, b=1)
+            assert not MEMORY.exists(folder.files["a"].object)
+
+    with pytest.raises(ConfigurationError, match="was written by another process meanwhile"):
+        write_slowly()
+    module._published.clear()
+    assert stored_folder(uri).sizes().keys() == {"b"}
+
+
 def test_an_answer_that_is_lost(uri: str, monkeypatch: pytest.MonkeyPatch):
     """The version was created; the second try finds it there, and that it is its own."""
     pipe, tries, kind = MEMORY.pipe_file, list[str](), type(MEMORY)
@@ -193,6 +271,20 @@ def test_a_version_that_is_damaged(uri: str):
         stored_folder(uri)
 
 
+def test_who_asks_for_rows_fetches_the_end_alone(uri: str, monkeypatch: pytest.MonkeyPatch):
+    """Of a file that tasks elsewhere read; also where the end is longer than what is asked for first."""
+    table = pa.table({"a": pa.array([os.urandom(9) for _ in range(10_000)]), "b": pa.nulls(10_000, pa.int64())})
+    with only_writer(folder := stored_folder(uri)):
+        folder.write_table("a.parquet", table, 1000)
+    module._published.clear()
+    monkeypatch.setattr(module, "_FOOTER", 100)
+    found = stored_folder(uri)
+    found.spread()
+    assert found.rows("a.parquet") == 10_000
+    assert [found.may_be_null("a.parquet", name) for name in "ab"] == [True, True]
+    assert not Path(found.contents.scratch, "fetched").exists()
+
+
 def test_a_result_is_replaced(uri: str):
     """The new one is there before the old one goes; nothing else is replaced."""
 
@@ -219,3 +311,30 @@ def test_an_input_inside_the_result(uri: str):
     _publish(uri, **{"run.json": 1})
     with pytest.raises(ConfigurationError, match="which the run reads, is inside"):
         check_target(stored_folder(uri), [module.place_of(f"{uri}/a/run.toml")], replace=True)
+
+
+def test_a_result_of_tasks_elsewhere_is_at_one_place(uri: str, tmp_path: Path):
+    """Each attempt uploads to a place of its own; an attempt that was given up changes nothing later."""
+    target = stored_folder(uri).emptied()
+    target.spread()
+    contents = ["given up", "taken"]
+    for each in contents:
+        (tmp_path / each).write_text(each)
+
+    def attempt(content: str) -> None:
+        for path, file in target.uploaded([(str(tmp_path / content), "outcomes/applier=A/part")]):
+            target.take(path, file)
+
+    with target.published():
+        target.write_json("run.json", {})
+        for each in contents:
+            attempt(each)
+    target.uploaded([(str(tmp_path / "given up"), "outcomes/applier=A/part")])
+    module._published.clear()
+    found = stored_folder(uri)
+    assert found.read_bytes("outcomes/applier=A/part") == b"taken"
+    place = found.address("outcomes")
+    assert place == f"{found.address('run.json').removesuffix('run.json')}outcomes"
+    assert [each.rpartition("/")[2] for each in MEMORY.find(place)] == ["part"]
+    found.forget()
+    assert found.read_bytes("outcomes/applier=A/part") == b"taken"

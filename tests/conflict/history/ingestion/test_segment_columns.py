@@ -22,7 +22,7 @@ from conflict.history.grid.writer import PartBuilder
 from conflict.history.ingestion.segment_arrays import UnreadableError, tables_in_force
 from conflict.history.ingestion.segment_columns import read_columns
 from conflict.history.ingestion.segment_task import SegmentTask, read_segment
-from conflict.history.ingestion.segments import Segment, load_record, plan_segments
+from conflict.history.ingestion.segments import Segment, load_records, plan_segments, record_path
 from conflict.history.reading.epoch_logs import read_epochs
 from conflict.history.run import Run, TableNumbers
 from conflict.history.scheduling.summaries import summarize
@@ -308,8 +308,8 @@ def test_a_damaged_segment_keeps_what_comes_before(tmp_path: Path):
     file.write_bytes(head + b"".join(map(event, [BEGIN, *MAPS, insert(3), insert(4), (WRITE, OWN, b"")])))
     history = Folder(str(tmp_path / "history"))
     segment = Segment(0, file, 4, file.stat().st_size)
-    read_segment(SegmentTask("A", OWN, (str(file),), segment, TABLES, NUMBERS, 1, history))
-    record = load_record(history, "A", 0)
+    record = read_segment(SegmentTask("A", OWN, (str(file),), segment, TABLES, NUMBERS, 1, history))
+    assert load_records(history, [path := record_path("A", 0)]) == {path: record}
     assert (record.facts.first_epoch, record.facts.last_epoch, record.facts.changes) == (1, 1, 2)
     assert (record.facts.start, record.facts.stop, record.left_out) == (4, len(head), 2)
     assert record.error is not None

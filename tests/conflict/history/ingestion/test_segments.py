@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from conflict.history.ingestion.plan import default_segment_bytes
 from conflict.history.ingestion.segments import Segment, plan_segments
 from ndb_formats.errors import CorruptError, TruncatedError
 from tests.ndb_formats.building import MAGIC, QUERY, description_event, event_bytes
@@ -33,6 +34,14 @@ def file(tmp_path: Path) -> Path:
 def places(segments: tuple[Segment, ...]) -> list[tuple[int, int]]:
     """Return the bounds of segments."""
     return [(segment.start, segment.stop) for segment in segments]
+
+
+@pytest.mark.parametrize(
+    ("gibibytes", "mebibytes"), [(0, 32), (256, 32), (1 << 10, 128), (8 << 10, 1 << 10), (100 << 10, 1 << 10)]
+)
+def test_large_logs_have_large_segments(gibibytes: int, mebibytes: int):
+    """So that up to 8 TiB there are no more than 8,192 of them."""
+    assert default_segment_bytes(gibibytes << 30) == mebibytes << 20
 
 
 @pytest.mark.parametrize(

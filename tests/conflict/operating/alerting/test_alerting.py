@@ -1,6 +1,7 @@
 """Figures for Prometheus and conditions for cron, on the demo: read by a small parser of the documented format."""
 
 import re
+import shutil
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -89,6 +90,25 @@ def test_figures_are_those_of_other_commands(result: Result) -> None:
     assert sum(found["ndb_conflict_differing_rows"].values()) == 1
     last = {dict(key)["applier"]: value for key, value in found["ndb_conflict_last_applied_epoch"].items()}
     assert last == {name: max(result.applied_epochs(name)["source_epoch"].to_pylist()) for name in result.clusters}
+
+
+def test_the_lag_is_that_of_the_window(result: Result, tmp_path: Path) -> None:
+    """In seconds, by direction; without binlogs it is not known."""
+    found = parsed(conflict.metrics(result))["ndb_conflict_lag_seconds"]
+    channels = conflict.window(result).document()["channels"]
+    quantiles = {"p50": "0.5", "p99": "0.99", "max": "1"}
+    assert {(each["applier"], each["source"]) for each in channels} == {("A", "B"), ("B", "A")}
+    assert found == {
+        frozenset({("applier", each["applier"]), ("source", each["source"]), ("quantile", quantile)}): (
+            pytest.approx(each["applied_ms"][share] / 1000)
+        )
+        for each in channels
+        for share, quantile in quantiles.items()
+    }
+    shutil.copytree(DEMO, tmp_path / "demo")
+    alone = conflict.resolve(tmp_path / "demo" / "run.toml", out=tmp_path / "result", engine="reference")
+    shutil.rmtree(tmp_path / "demo")
+    assert "ndb_conflict_lag_seconds" not in parsed(conflict.metrics(alone))
 
 
 def test_what_is_not_known_has_no_sample(result: Result) -> None:

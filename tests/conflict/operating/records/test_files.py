@@ -1,5 +1,6 @@
 """Records in their formats: the same values, exact integers, NULL that is not absent; and the command that writes."""
 
+import copy
 import csv
 import io
 import json
@@ -8,7 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -201,22 +204,44 @@ def test_a_format_goes_before_the_suffix() -> None:
         format_of(None, Path("csv"))
 
 
-def test_without_binlogs(demo: Path, tmp_path: Path) -> None:
-    """Images are NULL, all else stays, and it is said once; a binlog that changed is refused."""
+def test_after_a_missing_binlog(demo: Path) -> None:
+    """Those that follow it are read, unless columns changed in the logs: it may have the statement that did it."""
+    result = conflict.read_result(str(demo))
+    whole, gone = conflict.records(result).read_all(), str(demo.parent / "demo" / "A.binlog.000000")
+    run = copy.deepcopy(result.run)
+    run["configuration"]["clusters"]["A"]["binlogs"].insert(0, gone)
+    run["inputs"]["files"].append({"path": gone, "bytes": 1, "digest": ""})
+    with pytest.warns(UserWarning, match="A.binlog.000000: missing, so .* are NULL in records of changes in them.$"):
+        assert conflict.records(attrs.evolve(result, run=run)).read_all().equals(whole)
+    run["configuration"]["tables"]["cft.t1"]["more"] = "int"
+    with pytest.warns(UserWarning, match="in those of .*A.binlog.000001, whose tables may have been others"):
+        found = conflict.records(attrs.evolve(result, run=run)).read_all()
+    logged, of_a = ["server_id", "before", "after"], pc.equal(found["source"], "A")
+    assert found.drop_columns(logged).equals(whole.drop_columns(logged))
+    assert found.filter(pc.invert(of_a)).equals(whole.filter(pc.invert(of_a)))
+    assert found.filter(of_a)["server_id"].null_count == len(found.filter(of_a)) > 0
+
+
+def test_without_a_binlog(demo: Path, tmp_path: Path) -> None:
+    """Images in it are NULL, all else stays, and it is said once; a binlog that changed is refused."""
     whole = conflict.records(demo).read_all()
     logged = ["server_id", "before", "after"]
     log = demo.parent / "demo" / "B.binlog.000001"
     data = log.read_bytes()
     log.unlink()
     try:
-        found = conflict.records(demo).read_all()
+        with pytest.warns(UserWarning, match="B.binlog.000001: missing, so server_id"):
+            found = conflict.records(demo).read_all()
         code, output = invoke("conflicts", demo, "--out", tmp_path / "records.csv")
         log.write_bytes(data + b"x")
         with pytest.raises(HistoryError, match="bytes, and had"):
             conflict.records(demo)
     finally:
         log.write_bytes(data)
-    assert found.drop_columns(logged).sort_by("epoch").equals(whole.drop_columns(logged).sort_by("epoch"))
-    assert [found[name].null_count for name in logged] == [len(found)] * 3
+    assert found.drop_columns(logged).equals(whole.drop_columns(logged))
+    there = pc.equal(found["file"], str(log)).to_numpy()
+    assert 0 < there.sum() < len(found)
+    assert found.filter(~there).equals(whole.filter(~there))
+    assert [found.filter(there)[name].null_count for name in logged] == [there.sum()] * 3
     assert code == 0
-    assert output == f"{log}: missing, so server_id, before and after are NULL in all records."
+    assert output == f"{log}: missing, so server_id, before and after are NULL in records of changes in them."

@@ -131,6 +131,23 @@ def test_files(demo: Path, suffix: str, tmp_path: Path) -> None:
     assert [row["after"] for row in rows] == expected
 
 
+def test_one_row(demo: Path) -> None:
+    """By its key, as `explain` takes it; other rows and tables are left out."""
+    every = conflict.lost(demo)
+    mine = [row for row in every.changes.to_pylist() if (row["table"], row["key"]) == ("cft.t2", "a=0, b=w3")]
+    given: list[str | dict[str, object]] = ["a=0, b=w3", '{"b": "w3", "a": 0}', {"a": 0, "b": "w3"}]
+    for key in given:
+        found = conflict.lost(demo, table="t2", key=key)
+        assert found.changes.to_pylist() == mine
+        assert (found.document()["table"], found.document()["key"]) == ("cft.t2", "a=0, b=w3")
+    code, said = invoke("lost", demo, "--table", "cft.t2", "--key", "a=0, b=w3")
+    assert code == 0
+    assert f"{len(mine)} changes of users of cft.t2 a=0, b=w3 were lost" in said
+    none = invoke("lost", demo, "--table", "t2", "--key", "a=99, b=x")[1]
+    assert "No change of a user of cft.t2 a=99, b=x was lost." in none
+    assert invoke("lost", demo, "--key", "1") == (2, "a key is of a table; give that, too (--table)")
+
+
 def test_what_is_told(demo: Path, tmp_path: Path) -> None:
     """Figures on the terminal and in the document; they add up."""
     document = tmp_path / "lost.json"

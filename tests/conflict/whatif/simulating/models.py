@@ -146,3 +146,19 @@ def _spans(chance: Random, duration: int) -> tuple[Span, ...]:
         return ()
     start = chance.randrange(duration)
     return ((start, start + chance.randrange(duration // 2)),)
+
+
+def in_parallel(model: Model, workers: int, *, logged: bool = True) -> Model:
+    """Return a model whose appliers have several workers; `logged` if epochs without a row in common are logged so."""
+    return attrs.evolve(
+        model,
+        sites=tuple(
+            attrs.evolve(each, applier=attrs.evolve(each.applier, workers=workers), logs_dependencies=logged)
+            for each in model.sites
+        ),
+    )
+
+
+def parallel_network(seed: int, duration: int = 1_500_000) -> Model:
+    """Return a model of three or four clusters whose appliers have three workers; the same for the same seed."""
+    return in_parallel(random_network(seed, duration), 3)

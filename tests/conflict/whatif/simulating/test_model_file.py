@@ -138,6 +138,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
         {"clusters": {"A": {"epoch_ms": 5000}, "B": {}}},
         "clusters.A.checkpoint_ms is 2000.0; it must be at least epoch_ms",
     ),
+    (
+        {"clusters": {"A": {"applier": {"workers": 0}}, "B": {}}},
+        "clusters.A.applier.workers is 0; it must be a whole number from 1 to 1024",
+    ),
     ({"clusters": {"A": {"role": "NONE"}, "B": {}}, "function": "NDB$EPOCH2()"}, "cluster A has the role NONE"),
 ]
 

@@ -22,7 +22,7 @@ from conflict.whatif.simulating.run import Simulated, simulate
 from conflict.whatif.simulating.workload import Listed, Mix, Workload
 from ndb_formats.columnar.kernel import kernel, with_python_values
 from ndb_formats.columnar.kernel_mode import Mode, Process
-from tests.conflict.whatif.simulating.models import random_model, random_network
+from tests.conflict.whatif.simulating.models import parallel_network, random_model, random_network
 
 SECOND, MILLISECOND = 1_000_000, 1000
 UPDATES = Workload((50.0,), Mix({Wish.UPDATE: 1.0}))
@@ -60,7 +60,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
     assert first != other
 
 
-@pytest.mark.parametrize("draw", [random_model, random_network])
+@pytest.mark.parametrize("draw", [random_model, random_network, parallel_network])
 @pytest.mark.parametrize("seed", range(5))
 def test_interpreted_a_run_is_the_same(
     seed: int, draw: Callable[[int, int], Model], monkeypatch: pytest.MonkeyPatch
