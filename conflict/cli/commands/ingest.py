@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 import conflict.api.runs
-from conflict.cli.common import UnpackedOption, allow_unpacked, console, progress_bars, say, warn_of
+from conflict.cli.common import UnpackedOption, allow_unpacked, console, progress_bars, warn_of
 from conflict.cli.from_functions import Call, command_of
 from conflict.cli.refusals import ExitCode, exit_with, messages
 from conflict.cli.sources import load_run_of
@@ -34,7 +34,8 @@ def ingest(call: Call[Ingested], out: Path, unpacked_mib: UnpackedOption = None)
     with progress_bars() as progress:
         ingested = call(progress=progress)
     if ingested.engine_reason:
-        say(f"The {ingested.engine} engine read this: {ingested.engine_reason}.")
+        sentence = f"The {ingested.engine} engine read this: {ingested.engine_reason}."
+        messages.print(sentence, highlight=False, markup=False)
     _print_ingested(ingested, out)
     warned = warn_of(ingested.remarks)
     if ingested.manifest.errors:
