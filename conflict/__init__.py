@@ -14,6 +14,7 @@ What happens when row changes of two MySQL NDB Clusters meet.
 
     conflict.lost(result).changes               # what did not survive, and why
     conflict.records(result).read_pandas()      # a flat record per conflict and lost change
+    conflict.watch("run.toml")                  # the same of logs that grow, one after the other
     conflict.repair(result, {"*": "newest"})    # SQL that makes rows equal again, proved
     conflict.audit(result)                      # values that NDB$MAX and its relatives cannot work with
     conflict.window(result)                     # which side lags, and how long changes can conflict
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from conflict.api.formats import check_replica, logging, requirements, rewrite
     from conflict.api.judging import conformance
     from conflict.api.models import simulate, sweep, workers, workload
-    from conflict.api.operations import audit, channel, repair, window
+    from conflict.api.operations import audit, channel, repair, watch, window
     from conflict.api.results import conflicts, explain, explain_differences, lost, metrics, records, report
     from conflict.api.runs import check, compare, ingest, resolve
     from conflict.api.searching import diverge, zoo
@@ -148,6 +149,7 @@ __all__ = [
     "sizes",
     "spark_session",
     "sweep",
+    "watch",
     "window",
     "workers",
     "workload",
@@ -171,7 +173,7 @@ _MODULES = {
     "conflict.resolvers.resolver": ("Resolver", "resolver"),
     "conflict.rules.seen": ("APPLY", "IGNORE", "FoundRow", "IncomingChange", "merge", "reject"),
     "conflict.api.runs": ("check", "compare", "ingest", "resolve"),
-    "conflict.api.operations": ("audit", "channel", "repair", "window"),
+    "conflict.api.operations": ("audit", "channel", "repair", "watch", "window"),
     "conflict.results.result": ("Result", "read_result"),
     "conflict.api.binlogs": ("decode", "sizes"),
     "conflict.typed.history": ("History",),

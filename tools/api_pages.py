@@ -51,7 +51,7 @@ API_PAGES = {
         "What a [result](../result.md) holds, and what can be made from it.",
         _of_conflict(
             *("read_result", "Result", "conflicts", "explain", "explain_differences", "Story"),
-            *("lost", "records", "metrics", "repair", "window", "audit", "channel", "report"),
+            *("lost", "records", "metrics", "repair", "watch", "window", "audit", "channel", "report"),
         ),
     ),
     "api/checks.md": ApiPage(

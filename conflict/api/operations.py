@@ -7,6 +7,7 @@ repaired.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -152,6 +153,40 @@ def audit(run: Result | RunFile | Path | str, *, progress: StageProgress = no_pr
         place = Path(run)
         run = load_run_file(place.absolute()) if is_run_file(place) else read_result(str(place))
     return audit_of(run_of_result(run.run, run.folder.uri) if isinstance(run, Result) else run_of(run), progress)
+
+
+@typed(run=Typed("RUN_FILE", "A run file (.toml); its patterns name the files that come, too."))
+def watch(
+    run: RunFile | Path | str,
+    *,
+    out: Path | str = "watch",
+    metrics: Path | str | None = None,
+    until_idle: bool = False,
+    progress: StageProgress = no_progress,
+) -> Iterator[dict[str, Any]]:
+    """
+    Follow binlogs that grow, and yield a record of each conflict and lost change once it cannot change any more.
+
+    Args:
+        run: A run file; the patterns of its binlogs name the files that come, too.
+        out: Folder of the record, ``records.jsonl``, and of the state from which the watch goes on.
+        metrics: Keep figures in this file, for Prometheus.
+        until_idle: Decide at the end of the files what is left, as `resolve` does, and end.
+        progress: Called after each look at the files.
+
+    Yields:
+        The records, as docs/records.md has them, each once, also if the watch was killed; those that were in the record
+        before are not yielded again.
+
+    Raises:
+        ConfigurationError: The run cannot be watched.
+        HistoryError: The logs cannot be followed further.
+    """
+    from conflict.config.run_file import RunFile, load_run_file
+    from conflict.operating.watching.watch import followed
+
+    run_file = run if isinstance(run, RunFile) else load_run_file(Path(run).absolute())
+    return followed(run_file, Path(out), path_of(metrics), progress, until_idle=until_idle)
 
 
 @typed(result=Typed("RESULT", "Folder that resolve wrote."), rows_per_transaction=Typed("N", at_least=1))

@@ -213,6 +213,10 @@ COMMANDS = {
         "conflict.cli.commands.repair:repair",
         "Write SQL that makes rows equal, and applies lost changes.",
     ),
+    "watch": (
+        "conflict.cli.commands.watch:watch",
+        "Follow logs that grow, and record conflicts as they come.",
+    ),
     "window": (
         "conflict.cli.commands.window:window",
         "Show which side lags, and how long changes conflict.",

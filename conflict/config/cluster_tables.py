@@ -121,6 +121,20 @@ def read_clusters(
     return tuple(_with_filters(each, Links(clusters), folder, tables[each.name]) for each in clusters)
 
 
+def matching_binlogs(folder: Path, tables: Mapping[str, ClusterTable]) -> dict[str, tuple[Path, ...]]:
+    """
+    Return, by cluster, the binlogs that its patterns match now.
+
+    Args:
+        folder: As for `read_clusters`.
+        tables: As for `read_clusters`.
+
+    Raises:
+        ConfigurationError: A pattern is none.
+    """
+    return {name: _binlogs(folder, name, table.binlogs or (), needed=False) for name, table in tables.items()}
+
+
 def check_clusters(clusters: Sequence[ClusterConfiguration]) -> None:
     """
     Make sure that names, server ids and sources of some clusters fit together.

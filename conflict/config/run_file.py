@@ -73,7 +73,7 @@ from typing import Annotated, Any, Literal
 import attrs
 
 from conflict.config.case import SCENARIO, Case
-from conflict.config.cluster_tables import ClusterTable, read_clusters
+from conflict.config.cluster_tables import ClusterTable, matching_binlogs, read_clusters
 from conflict.config.configuration import ClusterConfiguration, Configuration, Span
 from conflict.config.option_values import known_name
 from conflict.config.replication_rows import load_replication_rows, rows_of_tables
@@ -273,6 +273,19 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     if document.inexact_keys:
         configuration = configuration.with_inexact_keys()
     return RunFile(path, configuration, document.schedule, inputs, text)
+
+
+def matching_files(run: RunFile) -> dict[str, tuple[Path, ...]]:
+    """
+    Return, by cluster, the binlogs that the patterns of a run file match now.
+
+    Args:
+        run: The run file; it has a text.
+
+    Raises:
+        ConfigurationError: A pattern is none.
+    """
+    return matching_binlogs(run.path.parent, read(_Document, parsed_toml(run.text)).clusters)
 
 
 def _run_of_case(text: str, path: Path, *, binlogs: bool) -> RunFile:

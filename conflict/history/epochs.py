@@ -160,6 +160,7 @@ class EpochReader:
     server_id_bits: int = 32
     _last: int = 0
     _maps: dict[int, TableMap] = attrs.field(factory=dict)
+    _of_maps: dict[int, tuple[TableMap, Table, RowLayout]] = attrs.field(factory=dict)  # layouts by table id
     _open: _Open | None = None
     _committed: int = 0
 
@@ -357,11 +358,15 @@ class EpochReader:
         return self.statements.holds(server_id, row.payloads[_LOG_NAME] or b"", end)
 
     def _layout(self, table_map: TableMap, table: Table) -> RowLayout:
+        last = self._of_maps.get(table_map.table_id)
+        if last is not None and last[0] is table_map and last[1] is table:
+            return last[2]
         layout = layout_of(table_map, table)
         known = self.layouts.setdefault(table.full_name, layout)
         if known != layout:
             message = "its columns change within the binlog; split the binlog where they do"
             raise SchemaError(message, table=table.full_name)
+        self._of_maps[table_map.table_id] = table_map, table, known
         return known
 
 

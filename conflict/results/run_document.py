@@ -232,7 +232,7 @@ class RunDocument:
             "readme": outcomes_note(all_outcomes=all_outcomes),
             "final_rows": final_rows,
             "engine": self.engine or engine,
-            "configuration": _configuration_json(self.run),
+            "configuration": configuration_json(self.run),
             "versions": versions(),
             "changes": self.changes,
             "starts_in_the_middle": self.starts,
@@ -307,7 +307,8 @@ def columns_of_tables(schema: Schema) -> dict[str, dict[str, str]]:
     }
 
 
-def _configuration_json(run: Run) -> dict[str, Any]:
+def configuration_json(run: Run) -> dict[str, Any]:
+    """Return the entry `configuration` of `run.json`."""
     names = run.databases
     return {
         "clusters": {

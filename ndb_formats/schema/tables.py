@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from functools import cached_property
 
 import attrs
 
@@ -310,12 +311,12 @@ class Table:
         """``database.table``; see `ndb_formats.schema.tables`."""
         return full_name(self.database, self.name)
 
-    @property
+    @cached_property
     def key_ordinals(self) -> tuple[int, ...]:
         """Ordinals of the primary key columns, in key order."""
         return tuple(self.ordinal(name) for name in self.primary_key)
 
-    @property
+    @cached_property
     def key_columns(self) -> tuple[Column, ...]:
         """The primary key columns, in key order, as their key has them."""
         prefixes = self.primary_key_prefixes or (0,) * len(self.primary_key)
@@ -336,12 +337,15 @@ class Table:
         Raises:
             SchemaError: There is no such column.
         """
-        for position, column in enumerate(self.columns):
-            if column.name == name:
-                return position
-        names = ", ".join(column.name for column in self.columns)
-        message = f"no such column; the table has {names}"
+        found = self._ordinals.get(name)
+        if found is not None:
+            return found
+        message = f"no such column; the table has {', '.join(self._ordinals)}"
         raise SchemaError(message, table=self.full_name, column=name)
+
+    @cached_property
+    def _ordinals(self) -> dict[str, int]:
+        return {column.name: ordinal for ordinal, column in enumerate(self.columns)}
 
 
 @attrs.frozen

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
 
 import attrs
@@ -53,6 +54,7 @@ class Background:
     moments: dict[RowKey, list[Position]] = attrs.field(factory=dict)
     states: dict[RowKey, list[Row | None]] = attrs.field(factory=dict)
     setups: list[tuple[Position, dict[str, TableSetup]]] = attrs.field(factory=list)
+    _tried: list[RowKey] | None = None  # the rows that got a state in a trial
 
     def setups_at(self, position: Position) -> dict[str, TableSetup]:
         """Return how the server set up each table after the group at a position."""
@@ -81,11 +83,43 @@ class Background:
         moments = self.moments.get(key, [])
         return moments[bisect.bisect_right(moments, after) : bisect.bisect_left(moments, before)]
 
+    def note(self, keys: Iterable[RowKey]) -> None:
+        """Note how rows stand that are going to change; those that are not noted stand as they do now."""
+        self.at_start = self.cluster.store
+        for key in keys:
+            if key not in self.moments:
+                self.moments[key], self.states[key] = [START], [self.cluster.store.get(key)]
+
+    def forget(self, until: Position) -> None:
+        """Forget how rows stood before an own position."""
+        for key, moments in [*self.moments.items()]:
+            first = self.version_at(key, until)
+            if first == len(moments):
+                del self.moments[key], self.states[key]
+            elif first > 1:
+                self.moments[key] = [START, *moments[first:]]
+                self.states[key] = self.states[key][first - 1 :]
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Let the cluster go on, and take all of that back in the end."""
+        self._tried, setups = [], [*self.setups]
+        try:
+            with self.cluster.trial():
+                yield
+        finally:
+            for key in self._tried:
+                self.moments[key].pop()
+                self.states[key].pop()
+            self._tried, self.setups = None, setups
+
     def keep(self, keys: Iterable[RowKey], position: Position) -> None:
         """Note how rows stand after a group."""
         for key in keys:
             self.moments.setdefault(key, []).append(position)
             self.states.setdefault(key, []).append(self.cluster.store.get(key))
+            if self._tried is not None:
+                self._tried.append(key)
 
 
 # The applying cluster, the epoch apply, the other cluster.
@@ -98,7 +132,9 @@ def background_of(
     recorded: Recorded,
     known: Mapping[Link, Sequence[int]],
     visit: Visit = lambda here, apply, source: None,
-) -> dict[str, Background]:
+    *,
+    start: Mapping[str, Background] | None = None,
+) -> Mapping[str, Background]:
     """
     Replay the own transactions and the traced epoch applies of all clusters.
 
@@ -108,11 +144,12 @@ def background_of(
         recorded: Per cluster, the effects of its applier that its binlog shows.
         known: Per link, the max replicated epoch before each epoch apply (see `epochs_known`).
         visit: Called before each epoch apply, with the rows of both clusters as they then are.
+        start: The clusters as an earlier part of the History left them, which go on; None before anything happened.
 
     Raises:
         HistoryError: The traces have no order of causes.
     """
-    found = backgrounds_at_start(history, setups, recorded)
+    found = backgrounds_at_start(history, setups, recorded) if start is None else start
     for here, item in in_order(history, found, known):
         if isinstance(item, Transaction):
             here.cluster.commit(item)

@@ -91,6 +91,7 @@ def find_moments(
     states: StatesOfRows | None = None,
     known: Mapping[Link, Sequence[int]] | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    start: Mapping[str, Background] | None = None,
 ) -> Moments:
     """
     Find the moments that explain the effects in the binlogs, and those that the binlogs leave open.
@@ -106,15 +107,21 @@ def find_moments(
         states: The states of the rows, if they need no replay (see `conflict.engine.inference.row_states`).
         known: Per link, the max replicated epoch before each epoch apply, if the History lacks some that do not decide.
         progress: Called with the epoch applies that were looked at, and their number.
+        start: As for `background_of`; the epoch applies of the History then begin before its timelines, and rows are
+            looked at that were changed since the applier can have begun, if functions judge row by row.
 
     Raises:
         HistoryError: The traces have no order of causes.
     """
     moments = Moments()
-    applies = {
-        cluster.name: tuple(item for item in cluster.timeline if isinstance(item, EpochApply))
-        for cluster in history.clusters
-    }
+    applies = (
+        {
+            cluster.name: tuple(item for item in cluster.timeline if isinstance(item, EpochApply))
+            for cluster in history.clusters
+        }
+        if start is None
+        else history.applies
+    )
     with_applies = attrs.evolve(history, applies=applies)
     links = with_applies.links
     before = {link: begun_after(own) for link, own in links.items()}
@@ -136,12 +143,17 @@ def find_moments(
         if not entries:
             return
         shown = {key: effect for key, effect in recorded[name].get(place, {}).items() if key in known}
+        if start is not None:
+            entries = _contested_entries(here, place, before[name, apply.source][place][1], entries)
+            shown = {key: shown[key] for key in dict.fromkeys(each.row for each in entries) if key in shown}
+            if not entries:
+                return
         trial = TrialApply(here, source, apply, entries, shown, skip_missing)
         _Search(here, apply, entries, shown, trial, *before[name, apply.source][place]).run(moments)
 
     replayed = with_applies, setups, recorded, known or epochs_known(links, history.clusters)
     if states is None:
-        background_of(*replayed, visit)
+        background_of(*replayed, visit, start=start)
     else:
         visit_applies(*replayed, visit, states=states, looked_at=_looked_at(applies, wanted))
     return moments
@@ -205,6 +217,18 @@ def _apart(entries: Sequence[LoggedChange], known: frozenset[RowKey]) -> frozens
             linked |= new
             waiting += new
     return known - linked
+
+
+def _contested_entries(
+    here: Background, place: Position, begun: Position, entries: Sequence[LoggedChange]
+) -> list[LoggedChange]:
+    """Return the operations on rows that were changed after a position; all, if these decide on others."""
+    rows = dict.fromkeys(entry.row for entry in entries)
+    contested = {row for row in rows if here.changes(row, begun, place)}
+    tables = here.cluster.setups
+    if contested and any(setup.deployed(here.cluster.role).rejects_transactions for setup in tables.values()):
+        return list(entries)
+    return [entry for entry in entries if entry.row in contested]
 
 
 def begun_after(applies: Sequence[EpochApply]) -> dict[Position, tuple[Position, Position]]:

@@ -5,11 +5,15 @@ A cluster whose History is replayed beside its binlog, and a pass over its rows,
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from typing import Any
 
 import attrs
 
 from conflict.engine.inference.rows import NOT_KNOWN, OlderRow, rows_at_start
+from conflict.engine.ledger.resolution import ClusterResult
 from conflict.engine.reference.cluster import LoggedChange, ReplayedCluster
 from conflict.engine.reference.decide import decide_by_function, missing_image
 from conflict.engine.reference.epoch_pass import ApplierStopped, DecidedOperation, EpochPass
@@ -49,6 +53,13 @@ class OtherConflictsError(Exception):
     """Rows lead to other transactions in conflict than are given."""
 
 
+# What going on changes of a cluster, besides its rows, their keys and its result.
+_CHANGING = (
+    *("log", "relayed", "earlier", "unclear", "last_unclear", "met", "role", "max_replicated_epoch"),
+    *("exceptions_count", "_own_changes", "_applied_at", "_overwritten"),
+)
+
+
 @attrs.define
 class ObservedCluster(ReplayedCluster):
     """
@@ -72,6 +83,7 @@ class ObservedCluster(ReplayedCluster):
     met: set[RowKey] = attrs.field(factory=set)
     _unlogged: dict[Position, list[UnloggedChange]] = attrs.field(factory=dict)
     _kept: dict[Position, dict[RowKey, Row | None]] = attrs.field(factory=dict)
+    _overwritten: deque[tuple[Position, RowKey]] = attrs.field(factory=deque)  # the order of what `earlier` has
     _applied_at: deque[Position] = attrs.field(factory=lambda: deque([START] * OVERLAPPING, OVERLAPPING))
 
     def __attrs_post_init__(self) -> None:
@@ -141,6 +153,7 @@ class ObservedCluster(ReplayedCluster):
     def overwrite(self, key: RowKey, position: Position, before: Row | None) -> None:
         """Note that a row was changed at an own position."""
         self.earlier.setdefault(key, []).append((position, before))
+        self._overwritten.append((position, key))
 
     def rows_at(self, moments: Iterable[RowMoment]) -> dict[RowKey, Row | None]:
         """Return rows as they stood some time ago; as they are now if they did not change since."""
@@ -150,6 +163,29 @@ class ObservedCluster(ReplayedCluster):
             states = (state for position, state in self.earlier.get(key, ()) if position > each.after)
             found[key] = next(states, self.store.get(key))
         return found
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Let it go on, and take all of that back in the end."""
+        kept = {name: _copied(getattr(self, name)) for name in _CHANGING}
+        result, outcomes = self.result, self.outcomes
+        self.result, self.outcomes = ClusterResult(), []
+        self.store.begin_trial()
+        try:
+            yield
+        finally:
+            rows = self.store.end_trial()
+            for name, each in kept.items():
+                setattr(self, name, each)
+            self.result, self.outcomes = result, outcomes
+            self.unique_keys.update(rows, self.store)
+            self.foreign_keys.update(rows, self.store)
+
+    def forget_epochs(self, until: int) -> None:
+        """Forget what it logged up to an own epoch, which no other cluster applies any more."""
+        super().forget_epochs(until)
+        for epoch in [each for each in self.unclear if each <= until]:
+            del self.unclear[epoch]
 
     def leave_unclear(self, epoch: int, row: RowKey) -> None:
         """Note that it is not known what its applier sent on of a row in an own epoch."""
@@ -165,8 +201,16 @@ class ObservedCluster(ReplayedCluster):
 
     def _forget(self, until: Position) -> None:
         """Forget states before changes up to an own position."""
-        kept = {key: [each for each in states if each[0] > until] for key, states in self.earlier.items()}
-        self.earlier = {key: states for key, states in kept.items() if states}
+        while self._overwritten and self._overwritten[0][0] <= until:
+            _, key = self._overwritten.popleft()
+            del self.earlier[key][0]
+            if not self.earlier[key]:
+                del self.earlier[key]
+
+
+def _copied(each: Any) -> Any:
+    """Return a copy of an attribute; one of a mapping has copies of its values."""
+    return {key: copy(value) for key, value in each.items()} if type(each) is dict else copy(each)
 
 
 @attrs.define

@@ -88,6 +88,7 @@ def place_untraced(
     skip_missing: bool = False,
     whole: Collection[tuple[str, int]] | None = None,
     facts: Mapping[Link, LinkFacts] | None = None,
+    start: Mapping[str, Background] | None = None,
 ) -> Placed:
     """
     Place every epoch apply that has a `Window`.
@@ -101,6 +102,7 @@ def place_untraced(
         whole: Applier and number of the epochs whose rows are all there; None if those of all are. Of others, rows
             can lack that the applying cluster had not changed where they can have been.
         facts: Of all epoch applies, if the History lacks some that do not decide on those with a `Window`.
+        start: As for `background_of`.
 
     Raises:
         HistoryError: The traces have no order of causes.
@@ -110,7 +112,7 @@ def place_untraced(
         before = epochs_known(links, history.clusters)
         facts = {link: LinkFacts(before[link], range(len(own)), len(own)) for link, own in links.items()}
     known = {link: each.known for link, each in facts.items()}
-    rows = background_of(history, setups, recorded, known)
+    rows = background_of(history, setups, recorded, known, start=start)
     tried: dict[Link, list[Tried]] = {}
     for (name, source), applies in links.items():
         trials = PlaceTrials(rows[name], rows[source], skip_missing)

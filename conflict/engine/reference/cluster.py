@@ -316,6 +316,12 @@ class ReplayedCluster:
         """Whether its applier takes changes of a server from an epoch: not its own, if they are not compressed."""
         return epoch in source.cluster.payloads.epochs or self.cluster.takes(server_id, source.name)
 
+    def forget_epochs(self, until: int) -> None:
+        """Forget what it logged up to an own epoch, which no other cluster applies any more."""
+        for by_epoch in (self.log, self.relayed, self._own_changes):
+            for epoch in [each for each in by_epoch if each <= until]:
+                del by_epoch[epoch]
+
     def applied(self, apply: EpochApply, source: ReplayedCluster) -> None:
         """Note that its applier committed an epoch: own epochs came back with it, and its own log says so."""
         self.result.applies.append(apply)

@@ -11,7 +11,7 @@ Source: `docs/functions.md`, "Tables without a primary key".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 
 import attrs
 
@@ -122,8 +122,9 @@ class RowStore:
         rows: The rows that exist.
     """
 
-    rows: dict[RowKey, Row] = attrs.field(factory=dict)
+    rows: MutableMapping[RowKey, Row] = attrs.field(factory=dict)
     _undo: dict[RowKey, Row | None] = attrs.field(factory=dict)
+    _trial: dict[RowKey, Row | None] | None = None  # the rows before a trial that were changed since
 
     def get(self, key: RowKey) -> Row | None:
         """Return a row; None if it does not exist."""
@@ -135,8 +136,23 @@ class RowStore:
 
     def put(self, key: RowKey, row: Row | None) -> None:
         """Set a row, or remove it."""
-        self._undo.setdefault(key, self.get(key))
+        before = self.get(key)
+        self._undo.setdefault(key, before)
+        if self._trial is not None:
+            self._trial.setdefault(key, before)
         self._set(key, row)
+
+    def begin_trial(self) -> None:
+        """Remember the rows, also over commits, until `end_trial`."""
+        self._trial = {}
+
+    def end_trial(self) -> list[RowKey]:
+        """Take back what happened since `begin_trial`, and return the rows that were changed."""
+        changed, self._trial = self._trial or {}, None
+        self._undo.clear()
+        for key, row in changed.items():
+            self._set(key, row)
+        return list(changed)
 
     def _set(self, key: RowKey, row: Row | None) -> None:
         if row is None:

@@ -168,10 +168,10 @@ def metrics_text(result: Result, timing: Timing | None = None) -> str:
         result: The result.
         timing: When it was made; None to leave that out.
     """
-    parts = [_text(each.name, each.help, each.samples(result)) for each in METRICS]
+    parts = [metric_text(each.name, each.help, each.samples(result)) for each in METRICS]
     if timing is not None:
-        parts.append(_text("run_seconds", "How long the run took.", [Sample(timing.seconds)]))
-        parts.append(_text("run_time_seconds", "End of the run, in seconds since 1970.", [Sample(timing.ended)]))
+        parts.append(metric_text("run_seconds", "How long the run took.", [Sample(timing.seconds)]))
+        parts.append(metric_text("run_time_seconds", "End of the run, in seconds since 1970.", [Sample(timing.ended)]))
     return "".join(parts)
 
 
@@ -181,7 +181,7 @@ def write_metrics(text: str, target: Path) -> None:
         out.write(text.encode())
 
 
-def _text(name: str, said: str, samples: Samples) -> str:
+def metric_text(name: str, said: str, samples: Samples) -> str:
     """Return a metric as text."""
     lines = [f"# HELP {_PREFIX}{name} {said}\n", f"# TYPE {_PREFIX}{name} gauge\n"]
     for each in samples:

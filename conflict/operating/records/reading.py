@@ -130,24 +130,24 @@ def _of_cluster(facts: pa.Table, name: str, logs: Logs) -> Iterator[pa.Table]:
             blocks = selected_changes(list(named), Selection(), reading)
             for path, found in groupby(blocks, lambda block: block.file):
                 for file in [*takewhile(without.__contains__, by_file)]:
-                    yield from _parts(by_file.pop(file), ())
+                    yield from with_logged(by_file.pop(file), ())
                 mine = by_file.pop(named[path])
-                yield from _parts(mine, _logged(mine, named[path], found))
+                yield from with_logged(mine, _logged(mine, named[path], found))
     for mine in by_file.values():
-        yield from _parts(mine, ())
+        yield from with_logged(mine, ())
 
 
 def _logged(facts: pa.Table, file: str, blocks: Iterable[Block[RowBatch]]) -> Iterator[pa.Table]:
     """Yield the images of the changes that facts are of, as `_LOGGED`, by block of their file."""
     positions = np.unique(facts["position"].to_numpy())
     for block in blocks:
-        yield _images(block, file, positions)
+        yield logged_images(block.batches, file, positions)
 
 
-def _images(block: Block[RowBatch], file: str, positions: npt.NDArray[np.uint64]) -> pa.Table:
-    """Return the images of the changes of a block whose events have these positions."""
+def logged_images(batches: Iterable[RowBatch], file: str, positions: npt.NDArray[np.uint64]) -> pa.Table:
+    """Return the images of the changes of a file whose events have these positions; `batches`: some of its changes."""
     parts = [_LOGGED.empty_table()]
-    for batch in block.batches:
+    for batch in batches:
         kept = batch.where(among(batch.records.column("position").to_numpy(), positions))
         if len(kept):
             places = records_of([kept], file, pa.schema([RECORDS.field(name) for name in (*PLACE, "server_id")]))
@@ -156,8 +156,14 @@ def _images(block: Block[RowBatch], file: str, positions: npt.NDArray[np.uint64]
     return pa.concat_tables(parts)
 
 
-def _parts(facts: pa.Table, blocks: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield facts with their images, each as soon as it is known; both are in the order of the log."""
+def with_logged(facts: pa.Table, blocks: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """
+    Yield the facts on changes of a file with their images, each as soon as it is known.
+
+    Args:
+        facts: The facts, in the order of the log.
+        blocks: What `logged_images` returned, in the same order.
+    """
     done = 0
     for logged in blocks:
         if not len(logged):

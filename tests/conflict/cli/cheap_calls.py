@@ -1,5 +1,6 @@
 """One cheap call of every command on the demo's recording, and the files that they read."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -22,6 +23,7 @@ PRINTING = {
     "lost": ["lost", "result"],
     "repair": ["repair", "result", "--rule", "*=newest"],
     "window": ["window", RUN],
+    "watch": ["watch", "watched.toml", "--until-idle"],
     "audit": ["audit", RUN],
     "channel": ["channel", BINLOG, "--to", "1", "--after-epoch", "5317169512466"],
     "init": ["init", str(DEMO), "--schema", SCHEMA, "--out", "run.toml"],
@@ -57,5 +59,7 @@ def make_files(folder: Path) -> None:
     assert invoke("resolve", RUN, "--out", folder / "result")[0] < ExitCode.REFUSED
     assert invoke("diverge", "--transactions", "1", "--json", folder / "diverged.json")[0] < ExitCode.REFUSED
     (folder / "model.toml").write_text(MODEL)
+    run = re.sub(r"\[schedule\]\n.*\n", "", Path(RUN).read_text("utf-8"))
+    (folder / "watched.toml").write_text(re.sub(r'"(schema.sql|[AB]\.binlog\.\*)"', rf'"{DEMO}/\1"', run))
     (folder / "sweep.toml").write_text('model = "model.toml"\n[grid]\nlatency_ms = [1]\n')
     shutil.copytree(RECORDINGS / "conflict" / "max" / "probe_type9", folder / "recordings" / "case")

@@ -37,7 +37,7 @@ def printed(folder: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
         place = folder / f"{request.param}-{width}".replace(" ", "-")
         place.mkdir()
         for each in folder.iterdir():
-            if each.name in ("result", "diverged.json", "model.toml", "sweep.toml", "recordings"):
+            if each.name in ("result", "diverged.json", "model.toml", "sweep.toml", "watched.toml", "recordings"):
                 (place / each.name).symlink_to(each)
         monkeypatch.chdir(place)
         for each in (console, messages):
