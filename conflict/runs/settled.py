@@ -153,7 +153,7 @@ def _readings(run: Run, history: Folder, options: SettleOptions) -> dict[str, Cl
     """Return what a History has of the binlogs of a run."""
     held = options.held or read_manifest(history)
     run = run.numbered_as(held.tables)
-    return readings_of_history(run, run_of_part(run, history, options.out, (WHOLE, {}, held), options.result))
+    return readings_of_history(run, run_of_part(run, history, options.out, (WHOLE, {}, held), options.result), held)
 
 
 def needs_reference(run: Run, taken: Collection[CareKind] = ()) -> CareKind | None:

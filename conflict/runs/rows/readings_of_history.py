@@ -17,6 +17,7 @@ from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.columns import KnownImage
 from conflict.history.grid.epoch_files import read_summaries
 from conflict.history.grid.writer import IDENTITY_PREFIX
+from conflict.history.grid.manifest import Manifest
 from conflict.history.ingestion.extension import definition_changes
 from conflict.history.reading.readings import ClusterReading
 from conflict.history.run import Run
@@ -40,15 +41,15 @@ TOLD_BY_HISTORY = frozenset(
 )
 
 
-def readings_of_history(run: Run, common: TaskInputs) -> dict[str, ClusterReading]:
+def readings_of_history(run: Run, common: TaskInputs, manifest: Manifest) -> dict[str, ClusterReading]:
     """
     Return what was read of each cluster's binlogs.
 
     Args:
         run: The run.
         common: What tasks on its History have in common.
+        manifest: All that is known of the History, its segments among it, which no task has.
     """
-    manifest = common.manifest
     buckets = [common.load_bucket(number) for number in range(manifest.buckets)]
     parts = [rows_of_keys(each, np.ones(len(each.key_table), np.bool_)) for each in buckets]
     if manifest.has_rows_without_key:

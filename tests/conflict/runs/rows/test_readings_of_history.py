@@ -49,7 +49,7 @@ def test_a_history_tells_what_binlogs_do(name: str, tmp_path: Path) -> None:
         common = run_of_part(run, history, out, (WHOLE, {}, held), DEFAULT_OPTIONS)
         found, expected = (
             run_in_memory(run, out.below(part), readings=readings)[0]
-            for part, readings in (("history", readings_of_history(run, common)), ("binlogs", None))
+            for part, readings in (("history", readings_of_history(run, common, held)), ("binlogs", None))
         )
         assert found.to_json("reference") == expected.to_json("reference")
         assert found.summary.counters == expected.summary.counters
