@@ -16,8 +16,8 @@ from conflict.engine.ledger.careful import CareKind
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.grid.columns import KnownImage
 from conflict.history.grid.epoch_files import read_summaries
-from conflict.history.grid.writer import IDENTITY_PREFIX
 from conflict.history.grid.manifest import Manifest
+from conflict.history.grid.writer import IDENTITY_PREFIX
 from conflict.history.ingestion.extension import definition_changes
 from conflict.history.reading.readings import ClusterReading
 from conflict.history.run import Run
