@@ -10,16 +10,20 @@ record: none is written twice. They need not come in the same order.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 from collections import Counter
 from collections.abc import Iterable
-from functools import partial
+from functools import cache, partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import attrs
 
+import conflict
+import ndb_formats
 from conflict.errors import HistoryError
 from conflict.history.grid.whole_files import PART
 from conflict.history.run import Run
@@ -27,7 +31,16 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.types.column_types import Codec, codec_of
 
 RECORD_FILE, STATE_FILE = "records.jsonl", "state"
-_FORMAT = "ndb-conflict watch 1"
+
+
+@cache
+def program() -> str:
+    """Return a digest of the program: a state is of its classes, and decided by its rules."""
+    digest = hashlib.sha256(version("ndb-conflict").encode())
+    for package in (conflict, ndb_formats):
+        for file in sorted(Path(package.__path__[0]).rglob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 @attrs.define
@@ -127,7 +140,7 @@ class StateOf:
         record.sync()
         part = folder / f"{STATE_FILE}{PART}"
         with part.open("wb") as file:
-            pickle.dump((_FORMAT, self.text, record.length), file, pickle.HIGHEST_PROTOCOL)
+            pickle.dump((program(), self.text, record.length), file, pickle.HIGHEST_PROTOCOL)
             _Pickler(file, self.run).dump(state)
             file.flush()
             os.fsync(file.fileno())
@@ -145,15 +158,21 @@ class StateOf:
             return None
         try:
             with path.open("rb") as file:
-                form, text, length = pickle.load(file)
-                found = _Unpickler(file, self.run).load() if (form, text) == (_FORMAT, self.text) else None
+                made_by, text, length = pickle.load(file)
+                known = (made_by, text) == (program(), self.text)
+                found = _Unpickler(file, self.run).load() if known else None
         except (pickle.UnpicklingError, ValueError, TypeError, EOFError, AttributeError, ImportError) as error:
-            message = f"{path} is no state of this version of ndb-conflict; watch with another --out"
-            raise HistoryError(message) from error
-        if form != _FORMAT or text != self.text:
+            raise HistoryError(_other_version(path)) from error
+        if made_by != program():
+            raise HistoryError(_other_version(path))
+        if text != self.text:
             message = f"{path} is the state of a watch with another run file; give that one, or another --out"
             raise HistoryError(message)
         return found, length
+
+
+def _other_version(path: Path) -> str:
+    return f"{path} is no state of this version of ndb-conflict; watch with another --out"
 
 
 class _Pickler(pickle.Pickler):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from conflict.config.run_file import load_run_file
 from conflict.errors import HistoryError
+from conflict.operating.watching import saved
 from conflict.operating.watching.saved import STATE_FILE, RecordFile, StateOf
 from conflict.runs.run_inputs import run_of
 from tests.corpora import DEMO
@@ -45,8 +46,8 @@ def test_lines_that_are_decided_no_more(tmp_path: Path) -> None:
         record.refuse_left()
 
 
-def test_a_state(tmp_path: Path) -> None:
-    """It comes back with the length of the record; of another run file it is refused."""
+def test_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes back with the length of the record; of another run file or program it is refused."""
     run = run_of(load_run_file(DEMO / "run.toml"))
     setup = run.setups.at_start["A"]["cft.t1"]
     record = RecordFile.opened(tmp_path / "records.jsonl", 0)
@@ -60,6 +61,10 @@ def test_a_state(tmp_path: Path) -> None:
     assert found["of"][1] is setup
     with pytest.raises(HistoryError, match="another run file"):
         StateOf("other", run).load(tmp_path)
+    with monkeypatch.context() as upgraded:
+        upgraded.setattr(saved, "program", lambda: "another")
+        with pytest.raises(HistoryError, match="no state of this version"):
+            StateOf("run", run).load(tmp_path)
     (tmp_path / STATE_FILE).write_bytes(b"nothing")
     with pytest.raises(HistoryError, match="no state of this version"):
         StateOf("run", run).load(tmp_path)
