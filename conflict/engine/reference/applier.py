@@ -77,9 +77,9 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
         result.counters[counter] += value
     if any(final.counters.values()):
         result.counted[len(result.applies)] = Counter(final.counters)
-    commit_rows(final, source)
     tracked: Sequence[DecidedOperation | None] = final.track.decided if final.track else [None] * len(final.decided)
     cluster.outcomes += [_outcome(*each, final) for each in zip(final.decided, tracked, strict=True)]
+    commit_rows(final, source)
 
 
 def commit_rows(final: EpochPass, source: ReplayedCluster) -> None:

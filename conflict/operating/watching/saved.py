@@ -17,13 +17,12 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cache, partial
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import attrs
 
-import conflict
-import ndb_formats
 from conflict.errors import HistoryError
 from conflict.history.grid.whole_files import PART
 from conflict.history.run import Run
@@ -37,8 +36,8 @@ RECORD_FILE, STATE_FILE = "records.jsonl", "state"
 def program() -> str:
     """Return a digest of the program: a state is of its classes, and decided by its rules."""
     digest = hashlib.sha256(version("ndb-conflict").encode())
-    for package in (conflict, ndb_formats):
-        for file in sorted(Path(package.__path__[0]).rglob("*.py")):
+    for package in ("conflict", "ndb_formats"):
+        for file in sorted(Path(str(files(package))).rglob("*.py")):
             digest.update(file.read_bytes())
     return digest.hexdigest()
 

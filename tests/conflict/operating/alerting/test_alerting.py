@@ -15,7 +15,7 @@ import conflict
 from conflict.cli.refusals import ExitCode
 from conflict.errors import ConfigurationError
 from conflict.operating.alerting.conditions import FIGURES, Condition
-from conflict.operating.alerting.metrics import METRICS, Sample, _text
+from conflict.operating.alerting.metrics import METRICS, Sample, metric_text
 from conflict.results.result import Result
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
@@ -63,7 +63,7 @@ def parsed(text: str) -> dict[str, dict[Labels, float]]:
 @given(st.dictionaries(st.text(st.characters(codec="utf-8")), st.integers(0, 2**53), min_size=1, max_size=4))
 def test_any_name_is_a_label(values: Mapping[str, int]) -> None:
     """Also with quotes, backslashes and line ends."""
-    text = _text("x", "Help.", [Sample(value, {"table": name}) for name, value in values.items()])
+    text = metric_text("x", "Help.", [Sample(value, {"table": name}) for name, value in values.items()])
     expected = {frozenset({("table", name)}): float(value) for name, value in values.items()}
     assert parsed(text) == {"ndb_conflict_x": expected}
 
