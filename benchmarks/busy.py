@@ -57,7 +57,7 @@ def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--changes", type=int, default=300_000, help="row changes in the binlogs, about")
-    parser.add_argument("--runs", type=int, default=5, help="runs of each pair")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each pair")
     parser.add_argument("--functions", nargs="+", default=FUNCTION_TEXTS, help="as in mysql.ndb_replication, column x")
     parser.add_argument("--scratch", type=Path, help="folder for the binlogs; they have 100 bytes per row change")
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON to write; a Markdown file is put beside it")

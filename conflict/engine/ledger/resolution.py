@@ -148,11 +148,12 @@ class StopPlace:
     When an operation stops its applier, among others that would.
 
     Attributes:
-        steps: Group and ordinal of the operation (see `Outcome`), and of what caused it if an applier logged it.
+        steps: Group and ordinal of the operation (see `Outcome`), and of what caused it if an applier logged it; and
+            whether it refreshes a row.
         rejecting: Whether the pass rejected transactions; all operations are judged before.
     """
 
-    steps: tuple[tuple[int, int], ...]
+    steps: tuple[tuple[int, int, bool], ...]
     rejecting: bool
 
 
@@ -314,12 +315,13 @@ class ExceptionsPlace:
     Attributes:
         apply: Number of the epoch apply among those of its applier, from 0.
         own_cause: Whether the operation was rejected for a cause of its own, not with its transaction.
-        steps: Group and ordinal of the operation (see `Outcome`), and of what caused it if an applier logged it.
+        steps: Group and ordinal of the operation (see `Outcome`), and of what caused it if an applier logged it; and
+            whether it refreshes a row.
     """
 
     apply: int
     own_cause: bool
-    steps: tuple[tuple[int, int], ...]
+    steps: tuple[tuple[int, int, bool], ...]
 
 
 @attrs.define

@@ -134,7 +134,8 @@ def _changed_rows(final: EpochPass) -> Iterator[LoggedChange]:
         )
         if event is not None:
             place, setup = (final.apply.group, -1), final.cluster.setups[event.table]
-            yield LoggedChange(event, *place, changed.server_id, setup, committed=_written_at(cluster.store.get(key)))
+            committed = _written_at(cluster.store.get(key))
+            yield LoggedChange(event, *place, changed.server_id, setup, changed.first, committed)
     for change, server_id in _changed_copies(final):
         yield LoggedChange(change, final.apply.group, -1, server_id, cluster.setups[change.table])
 

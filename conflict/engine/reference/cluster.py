@@ -42,7 +42,7 @@ class LoggedChange:
         ordinal: Its number among the cluster's own changes of the epoch; -1 for a change of its applier.
         server_id: Server under whose id it is logged; that server's cluster does not apply it again.
         setup: Its table as the cluster had it then.
-        cause: The operation that it answers, if an applier refreshed the row.
+        cause: The operation that it answers, if an applier refreshed or reflected the row: the first one on it.
         committed: Microsecond since 1970 at which it committed; None if not known.
     """
 
@@ -60,11 +60,11 @@ class LoggedChange:
         return self.change.table, self.change.key
 
     @property
-    def steps(self) -> Iterator[tuple[int, int]]:
-        """Group and ordinal of the operation, and of what caused it."""
+    def steps(self) -> Iterator[tuple[int, int, bool]]:
+        """Group and ordinal of the operation, and of what caused it; whether it refreshes a row."""
         entry: LoggedChange | None = self
         while entry is not None:
-            yield entry.group, entry.ordinal
+            yield entry.group, entry.ordinal, bool(entry.change.flags & ConflictFlag.REFRESH)
             entry = entry.cause
 
     def is_sent_on_by(self, apply: EpochApply, row: RowKey) -> bool:

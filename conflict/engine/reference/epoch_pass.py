@@ -104,6 +104,7 @@ class ChangedRow:
         written: Positions of the columns that were written.
         flags: Conflict flags of the logged change.
         image: The after image of the last operation, if the source made it and it writes values.
+        first: The first operation on it; None if the binlogs show what the pass did.
     """
 
     before: Row | None
@@ -112,6 +113,7 @@ class ChangedRow:
     written: set[int] = attrs.field(factory=set)
     flags: ConflictFlag = NO_FLAGS
     image: RowImage | None = None
+    first: LoggedChange | None = None
 
 
 @attrs.define
@@ -307,7 +309,7 @@ class EpochPass:
         cluster = self.cluster
         stored = cluster.store.get(entry.row)
         change = as_spelled_here(entry.change, stored, setup.table)
-        row = self.changed.setdefault(entry.row, ChangedRow(stored, change, entry.server_id))
+        row = self.changed.setdefault(entry.row, ChangedRow(stored, change, entry.server_id, first=entry))
         reflected = setup.deployed(cluster.role).marks_reflected
         row.change = change
         row.server_id = cluster.server_id if reflected else entry.server_id

@@ -335,7 +335,7 @@ def places_of(applies: EpochApplies) -> Places:
 
 
 def order_in_epoch(
-    steps: Sequence[tuple[int, int]],
+    steps: Sequence[tuple[int, int, bool]],
     applier: int,
     apply: int,
     applies: EpochApplies,
@@ -344,11 +344,11 @@ def order_in_epoch(
 ) -> list[int]:
     """Return the order of an operation in its epoch; see `conflict.engine.columnar.order`."""
     order: list[int] = []
-    for group, ordinal in steps:
+    for group, ordinal, refreshes in steps:
         if ordinal >= 0:
             number = ordinals[1 - applier, int(applies.foreign_epoch[apply])][ordinal]
             return [*order, group, OWN, number, NO_CAUSE]
         applier = 1 - applier
         apply = place_of[applier, int(applies.foreign_epoch[apply]), group]
-        order += [group, LOGGED, apply, 1]
+        order += [group, LOGGED, apply, int(refreshes)]
     return order

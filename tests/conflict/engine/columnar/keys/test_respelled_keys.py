@@ -219,6 +219,7 @@ SETTINGS: list[dict[str, str | None]] = [
     buckets=st.integers(1, 3),
     epochs_per_segment=st.sampled_from([1, 3, 1000]),
 )
+@example(213655788, 14, False, SETTINGS[-1], (Role.PRIMARY, Role.PRIMARY), 7, 1, 1)
 @example(1, 80, True, SETTINGS[7], USUAL_ROLES, 7, 2, 3)
 @example(2, 80, True, SETTINGS[10], USUAL_ROLES, 7, 2, 3)
 @examples(15, long=90)
