@@ -7,6 +7,7 @@ Each lot of epochs becomes a small result in memory, from which the records are 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -18,6 +19,7 @@ from conflict.engine.ledger.layout import ResultOptions
 from conflict.engine.ledger.open_places import OpenSchedule
 from conflict.engine.ledger.resolution import ClusterResult, Outcome, Resolution
 from conflict.engine.ledger.resolution_ledger import KeyTexts, ReferenceLedger, write_open, write_resolution
+from conflict.errors import HistoryError
 from conflict.history.grid.folder import Folder
 from conflict.history.model import History
 from conflict.history.run import Run
@@ -108,8 +110,17 @@ class RecordWriter:
         schema = self.run.configuration.with_database_names({}).schema_of(cluster)
         places = {extents[name, epoch] for epoch in facts["source_epoch"].unique().to_pylist()}
         start, stop = min(each.start for each in places), max(each.stop for each in places)
-        batches = read_batches(file, start=start, stop=stop, schema=schema)
-        return logged_images(batches, file, np.unique(facts["position"].to_numpy()))
+        if not Path(file).exists():
+            message = (
+                f"{file} was removed before all records of its changes were written; resolve the logs in its place"
+            )
+            raise HistoryError(message)
+        positions = np.unique(facts["position"].to_numpy())
+        found = logged_images(read_batches(file, start=start, stop=stop, schema=schema), file, positions)
+        if len(np.setdiff1d(positions, found["position"].to_numpy())):
+            message = f"{file} was cut while a record of it was written; watch on, once it is whole"
+            raise HistoryError(message)
+        return found
 
 
 def _once(epochs: Iterable[SettledEpoch]) -> list[Outcome]:

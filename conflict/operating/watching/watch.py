@@ -149,6 +149,8 @@ class Watch:
         if self.end is not None:
             raise self.end
         state = self.state
+        if not (ended or self._is_there()):
+            return 0, []
         read = self._read()
         window = state.clusters.window
         if not window.has_begun or not (read or ended or window.held):
@@ -163,6 +165,17 @@ class Watch:
         state.figures.count(lines)
         self.end = part.end
         return read, self.record.append(lines)
+
+    def _is_there(self) -> bool:
+        """Whether no file lacks what records of epochs need that are not settled: it may be cut, or gone for a time."""
+        ends: dict[tuple[str, str], int] = {}
+        for (name, _), extent in self.state.extents.items():
+            ends[name, extent.file] = max(extent.stop, ends.get((name, extent.file), 0))
+        files = matching_files(self.run_file)
+        sizes = {each: Path(each[1]).stat().st_size if Path(each[1]).exists() else 0 for each in ends}
+        # One that is gone, and others follow, was purged: it does not come back.
+        purged = {each for each in ends if not sizes[each] and any(str(file) > each[1] for file in files[each[0]])}
+        return all(sizes[each] >= end for each, end in ends.items() if each not in purged)
 
     def _read(self) -> int:
         """Read what came, of the log first that is behind; return how many epochs that were."""
@@ -221,7 +234,7 @@ class Watch:
         read, lines = self.step()
         if read:
             self.save_in_time()
-        elif not any(tail.waits for tail in self.state.tails.values()):
+        elif self._is_there() and not any(tail.waits for tail in self.state.tails.values()):
             self.record.refuse_left()
         return read > 0, lines
 
