@@ -208,7 +208,9 @@ class Watch:
             del self.state.extents[key]
 
     def save(self) -> None:
-        """Write the state."""
+        """Write the state, unless the record is ahead of it: its lines there would be taken for those of this state."""
+        if self.catches_up:
+            return
         begun = time.monotonic()
         self.of.save(self.folder, self.state, self.record)
         self._saved = time.monotonic()
