@@ -104,8 +104,14 @@ def _processor() -> str:
 
 
 def program_version(program: str) -> str:
-    """Return what a program says of its version, and so whose it is: MySQL's mysqlbinlog and MariaDB's differ."""
-    return _said([program, "--version"]).removeprefix(program).strip()
+    """Return what a program says of its version, without its path: MySQL's mysqlbinlog and MariaDB's differ."""
+    return without_path(_said([program, "--version"]))
+
+
+def without_path(said: str) -> str:
+    """Return what a program says, without its own path at the start, which can be another than it was called by."""
+    program, _, rest = said.partition(" ")
+    return rest.strip() if os.sep in program else said
 
 
 def package_version(python: str, package: str) -> str:

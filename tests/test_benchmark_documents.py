@@ -1,6 +1,7 @@
 """What can be published of benchmarks, and results beside those that are."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,8 @@ from rich.console import Console
 
 from benchmarks.beside import beside
 from benchmarks.documents import figures, unfit
-from benchmarks.machine import environment, start
-from benchmarks.page import take_over
+from benchmarks.machine import environment, start, without_path
+from benchmarks.page import RESULTS, take_over
 
 QUIET = {"cores": 2, "busy_cores_at_start": 0.1}
 
@@ -81,3 +82,21 @@ def test_a_result_says_what_it_depends_on() -> None:
     assert facts["peers"] == {"mysqlbinlog": "Ver 9.7 (MySQL)"}
     assert facts["busy_cores_at_start"] >= 0
     assert set(facts["packages"]) == {"numpy"}
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("/opt/mysql/bin/mysqlbinlog  Ver 9.7.4 for Linux on x86_64", "Ver 9.7.4 for Linux on x86_64"),
+        ("mysqlbinlog Ver 3.5 for debian-linux-gnu at x86_64", "mysqlbinlog Ver 3.5 for debian-linux-gnu at x86_64"),
+    ],
+)
+def test_the_version_of_a_peer_has_no_path(said: str, shown: str) -> None:
+    assert without_path(said) == shown
+
+
+def test_published_results_name_no_place_on_a_machine() -> None:
+    files = sorted(RESULTS.rglob("*.json"))
+    assert files
+    texts = {file.name: re.findall(r'"(/[^"]+/[^"]*)"', file.read_text("utf-8")) for file in files}
+    assert {name: found for name, found in texts.items() if found} == {}
