@@ -25,7 +25,8 @@ import pyarrow.fs as pafs
 
 from conflict.errors import ConfigurationError
 from conflict.history.grid.folder import Folder, running
-from conflict.history.grid.stored_folder import StoredFile, StoredFolder, forget_buckets
+from conflict.history.grid.stored_folder import StoredFolder
+from conflict.history.grid.version_contents import StoredFile, forget_buckets
 
 ATTEMPTS = ".attempts"
 _DONE = "done.json"  # what a finished attempt wrote

@@ -13,17 +13,12 @@ the objects of one attempt of each task for the files.
 
 from __future__ import annotations
 
-import json
 import posixpath
 import secrets
 import shutil
-import threading
-import time
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import cache, lru_cache
 from pathlib import Path
 
 import attrs
@@ -35,142 +30,24 @@ from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid.blocks import BlockPlace, Parts, fetch_blocks, read_block
 from conflict.history.grid.folder import LOCAL, Folder
 from conflict.history.grid.signs_of_life import SignOfLife
+from conflict.history.grid.version_contents import (
+    THREADS,
+    VERSIONS,
+    Contents,
+    StoredFile,
+    files_of,
+    live,
+    remove_others,
+    removed,
+    uploads,
+    version_place,
+)
 from conflict.telling.shown_text import not_utf8
-from ndb_formats.scratch import scratch_folder
-from ndb_formats.stored import fetch, is_address, naming, put, storage
+from ndb_formats.stored import is_address, naming, put, storage
 
-_VERSIONS = "versions"
-_THREADS = 8  # an upload waits for its storage
 _WHOLE = 8 << 20  # bytes of a file that is fetched whole, though few of them are needed
 _FOOTER = 1 << 16  # bytes at the end of a Parquet file, which mostly say what is in it
-_TRIES, _PAUSE = 5, 0.5  # seconds; each try waits one pause more
 _published: dict[str, StoredFolder] = {}  # by this process
-_live: dict[str, _Contents] = {}  # of this process, if it is a driver, by what they write
-_of_one_task: list[Path] = []  # files of buckets that this process fetched since its last task
-_fetching: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-
-
-@attrs.frozen
-class StoredFile:
-    """
-    A file of a version.
-
-    Attributes:
-        object: Its address.
-        bytes: Its size.
-    """
-
-    object: str
-    bytes: int
-
-
-@attrs.define(eq=False)
-class _Contents:
-    """
-    What a folder and all folders below it hold.
-
-    Attributes:
-        root: The folder's address.
-        version: Number of the version; 0 if there is none yet.
-        files: Its files, by path, and those that this run has uploaded.
-        began: Its files when this run began.
-        left: What runs that were killed uploaded, by path, each time together.
-        own: Where this run uploads.
-        scratch: Where this machine has what was fetched, and what was written and is not uploaded yet.
-        is_apart: Whether tasks run on other machines.
-    """
-
-    root: str
-    version: int
-    files: dict[str, StoredFile]
-    own: str = ""
-    scratch: str = attrs.field(factory=scratch_folder)
-    is_apart: bool = False
-    began: dict[str, StoredFile] = attrs.field(factory=dict)
-    left: list[dict[str, StoredFile]] = attrs.field(factory=list)
-    _listed: tuple[dict[str, StoredFile] | None, str] = (None, "")
-
-    def __attrs_post_init__(self) -> None:
-        """Remember what was there."""
-        self.began = dict(self.files)
-        self.own = self.own or f"{self.root}/v{self.version + 1:06d}-{secrets.token_hex(8)}"
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether the next version is another one."""
-        return self.files != self.began
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Return what makes it again elsewhere; what was written is uploaded for who reads it there."""
-        if not self.is_apart:
-            return _Contents, (self.root, self.version, self.files, self.own, self.scratch)
-        self.upload()
-        if self._listed[0] != self.files:
-            place = f"{self.own}/{secrets.token_hex(8)}.json"
-            if self.version and not self.is_changed:
-                place = _version(self.root, self.version)
-            else:
-                with naming(place):
-                    storage(place).pipe_file(place, self.listing())
-            self._listed = dict(self.files), place
-        return _contents_at, (self.root, self.version, self.own, self._listed[1])
-
-    def listing(self) -> bytes:
-        """Return the document that says where the files are."""
-        files = {path: (file.object.removeprefix(f"{self.root}/"), file.bytes) for path, file in self.files.items()}
-        return json.dumps({"files": files}).encode()
-
-    def upload(self) -> None:
-        """Upload what was written here."""
-        above, place = Path(self.scratch, "written"), self.own
-        folder = Folder(str(above))
-        written = folder.sizes() if above.is_dir() else {}
-        if self.is_apart:  # more than once
-            place = f"{self.own}/{secrets.token_hex(4)}"
-        with ThreadPoolExecutor(_THREADS) as threads:
-            list(threads.map(lambda path: put(str(above / path), f"{place}/{path}"), written))
-        for path, size in written.items():
-            self.files[path] = StoredFile(f"{place}/{path}", size)
-            copy = self.copy_of(self.files[path])
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            (above / path).replace(copy)  # whoever reads it next need not fetch it
-
-    def gather(self) -> None:
-        """
-        Give each file its path below where this run uploads; tasks on other machines upload each to a place of its own.
-
-        Storage copies them itself. A task that is given up may upload again later, and changes none of them.
-        """
-
-        def moved(path: str) -> StoredFile:
-            old, new = self.files[path], StoredFile(f"{self.own}/{path}", self.files[path].bytes)
-            if old != new:
-                with naming(old.object):
-                    storage(self.root).cp_file(old.object, new.object)
-                if (copy := self.copy_of(old)).exists():
-                    self.copy_of(new).parent.mkdir(parents=True, exist_ok=True)
-                    copy.replace(self.copy_of(new))
-            return new
-
-        with ThreadPoolExecutor(_THREADS) as threads:
-            self.files.update(dict(zip(self.files, threads.map(moved, self.files), strict=True)))
-
-    def copy_of(self, file: StoredFile) -> Path:
-        """Return where a file is on this machine, if it was fetched."""
-        return Path(self.scratch, "fetched", file.object.removeprefix(f"{self.root}/"))
-
-    def fetched(self, path: str) -> str:
-        """Return where a file is on this machine; it is fetched once."""
-        copy = self.copy_of(self.files[path])
-        with _fetching[str(copy)]:
-            if not copy.exists():
-                try:
-                    fetch(self.files[path].object, str(copy))
-                except FileNotFoundError as error:
-                    raise _removed(self.root, error) from error
-                if self.is_apart and "bucket=" in path:
-                    _of_one_task.append(copy)
-        return str(copy)
 
 
 @attrs.frozen(eq=False)
@@ -184,7 +61,7 @@ class StoredFolder(Folder):
         is_result: Whether each table is to be at one place, for programs that do not know versions.
     """
 
-    contents: _Contents = attrs.field(repr=False)
+    contents: Contents = attrs.field(repr=False)
     prefix: str = ""
     is_result: bool = False
 
@@ -234,7 +111,7 @@ class StoredFolder(Folder):
         try:
             fetched = fetch_blocks(away, self.contents.scratch)
         except FileNotFoundError as error:
-            raise _removed(self.uri, error) from error
+            raise removed(self.uri, error) from error
         yield [self._fetched_block(each, fetched[each]) if each in fetched else self._block(each) for each in places]
 
     def _fetched_block(self, place: BlockPlace, data: pa.Buffer) -> Parts:
@@ -272,7 +149,7 @@ class StoredFolder(Folder):
 
     def here(self, path: str) -> str | list[str]:
         """Return where all files at and below a path are on this machine."""
-        with ThreadPoolExecutor(_THREADS) as threads:
+        with ThreadPoolExecutor(THREADS) as threads:
             return list(threads.map(self.contents.fetched, sorted(self._keys(path))))
 
     def address(self, path: str) -> str:
@@ -332,12 +209,12 @@ class StoredFolder(Folder):
 
     def emptied(self) -> StoredFolder:
         """Return a folder whose next version holds nothing of this one."""
-        return StoredFolder(self.uri, _Contents(self.uri, self.version, {}), is_result=True)
+        return StoredFolder(self.uri, Contents(self.uri, self.version, {}), is_result=True)
 
     def spread(self) -> None:
         """Let tasks on other machines read it, and write to it."""
         self.contents.is_apart = True
-        _live[self.contents.own] = self.contents
+        live[self.contents.own] = self.contents
 
     def uploaded(self, files: Iterable[tuple[str, str]]) -> list[tuple[str, StoredFile]]:
         """Upload what an attempt of a task wrote, whose files here are given with their paths; return what that is."""
@@ -376,28 +253,28 @@ class StoredFolder(Folder):
         contents, sign = self.contents, SignOfLife(self.contents.own)
         with sign.shown():
             dead = sign.dead()
-            contents.left = [upload for each in dead for upload in _uploads(each.place)]
+            contents.left = [upload for each in dead for upload in uploads(each.place)]
             try:
                 yield
                 contents.upload()
                 if self.is_result:
                     contents.gather()
                 if contents.is_changed:
-                    self._create(contents.listing())
+                    contents.create()
                     _published[self.uri] = StoredFolder(
-                        self.uri, _Contents(self.uri, self.version + 1, contents.files, scratch=contents.scratch)
+                        self.uri, Contents(self.uri, self.version + 1, contents.files, scratch=contents.scratch)
                     )
             except BaseException:
-                _remove_others(contents.own, {})
+                remove_others(contents.own, {})
                 raise
             finally:
-                _live.pop(contents.own, None)
+                live.pop(contents.own, None)
             if contents.is_apart:
-                _remove_others(contents.own, contents.files)
+                remove_others(contents.own, contents.files)
             for each in dead:
                 # Who has published, or has not until now, cannot publish any more, should it live.
                 if contents.is_changed or any(file.object.startswith(each.place) for file in contents.began.values()):
-                    _remove_others(each.place, contents.began | contents.files)
+                    remove_others(each.place, contents.began | contents.files)
                     each.remove()
         self._remove_outdated()
 
@@ -405,7 +282,7 @@ class StoredFolder(Folder):
         """Remove what only the version before the one that this run began with has."""
         if self.contents.is_changed and self.version > 1:
             with suppress(Exception):  # it is in nobody's way
-                outdated = _files_of(self.uri, storage(self.uri).cat_file(_version(self.uri, self.version - 1)))
+                outdated = files_of(self.uri, storage(self.uri).cat_file(version_place(self.uri, self.version - 1)))
                 kept = {*self.contents.began.values(), *self.files.values()}
                 storage(self.uri).rm([each.object for each in outdated.values() if each not in kept])
 
@@ -414,87 +291,6 @@ class StoredFolder(Folder):
         if self.files:
             with suppress(FileNotFoundError), naming(self.uri):
                 storage(self.uri).rm([file.object for file in self.files.values()])
-
-    def _create(self, data: bytes) -> None:
-        """Create the next version, if nobody has; an answer that is lost on its way does not matter."""
-        place = _version(self.uri, self.version + 1)
-        for attempt in range(_TRIES):
-            try:
-                with naming(place):
-                    storage(place).pipe_file(place, data, mode="create")
-            except FileExistsError:
-                break
-            except OSError:
-                if attempt == _TRIES - 1:
-                    raise
-                time.sleep(_PAUSE * (attempt + 1))
-            else:
-                return
-        with naming(place):
-            found = storage(place).cat_file(place)
-        if found != data:
-            message = (
-                f"{self.uri} was written by another process meanwhile, and has what that one wrote; nothing of this "
-                "run is there. Run it again to continue or replace that, or give another folder"
-            )
-            raise ConfigurationError(message)
-
-
-def _removed(root: str, error: FileNotFoundError) -> HistoryError:
-    return HistoryError(f"{root}: {error.filename} was removed while it was read, or is lost; read it again")
-
-
-def forget_buckets() -> None:
-    """Remove what a task has fetched of buckets, which other tasks do not need."""
-    while _of_one_task:
-        _of_one_task.pop().unlink(missing_ok=True)
-
-
-def _remove_others(place: str, files: Mapping[str, StoredFile]) -> None:
-    """Remove what is below an address, without some files."""
-    with suppress(Exception):  # it is in nobody's way
-        kept = {file.object.partition("://")[2] for file in files.values()}
-        uploaded = storage(place).find(place)
-        storage(place).rm([each for each in uploaded if each.lstrip("/") not in kept])
-
-
-def _uploads(place: str) -> list[dict[str, StoredFile]]:
-    """Return the files that were uploaded together, by path, of each time when a run with tasks elsewhere uploaded."""
-    found: defaultdict[str, dict[str, StoredFile]] = defaultdict(dict)
-    with naming(place):
-        uploaded = storage(place).find(place, detail=True)
-    for name, info in uploaded.items():
-        below = posixpath.relpath(f"/{name.lstrip('/')}", f"/{place.partition('://')[2]}")
-        together, _, path = below.partition("/")
-        if path:
-            found[together][path] = StoredFile(f"{place}/{below}", int(info["size"]))
-    return list(found.values())
-
-
-@lru_cache(maxsize=8)
-def _contents_at(root: str, version: int, own: str, listing: str) -> _Contents:
-    """Return what a folder holds, in a task; in its driver, the one that is there."""
-    if own in _live:
-        return _live[own]
-    with naming(listing):
-        files = _files_of(root, storage(listing).cat_file(listing))
-    contents = _Contents(root, version, files, own, _scratch_of(own), is_apart=True)
-    contents._listed = dict(files), listing  # noqa: SLF001  # it is made here
-    return contents
-
-
-@cache
-def _scratch_of(own: str) -> str:  # noqa: ARG001  # one for each
-    return scratch_folder()
-
-
-def _files_of(root: str, listing: bytes) -> dict[str, StoredFile]:
-    listed = json.loads(listing)["files"].items()
-    return {path: StoredFile(f"{root}/{place}", int(size)) for path, (place, size) in listed}
-
-
-def _version(uri: str, number: int) -> str:
-    return f"{uri}/{_VERSIONS}/{number:06d}.json"
 
 
 def stored_folder(given: Path | str) -> StoredFolder:
@@ -509,19 +305,19 @@ def stored_folder(given: Path | str) -> StoredFolder:
     uri = str(place_of(given, "the folder"))
     with naming(uri):
         try:
-            names = storage(uri).ls(f"{uri}/{_VERSIONS}", detail=False)
+            names = storage(uri).ls(f"{uri}/{VERSIONS}", detail=False)
         except FileNotFoundError:
-            return StoredFolder(uri, _Contents(uri, 0, {}))
+            return StoredFolder(uri, Contents(uri, 0, {}))
         number = max(int(posixpath.basename(name).removesuffix(".json")) for name in names)
         if uri in _published and _published[uri].version == number:
             return _published[uri]
-        data = storage(uri).cat_file(_version(uri, number))
+        data = storage(uri).cat_file(version_place(uri, number))
     try:
-        files = _files_of(uri, data)
+        files = files_of(uri, data)
     except (ValueError, LookupError, TypeError) as error:
-        message = f"{_version(uri, number)} is damaged ({error}); make the folder again"
+        message = f"{version_place(uri, number)} is damaged ({error}); make the folder again"
         raise HistoryError(message) from error
-    return StoredFolder(uri, _Contents(uri, number, files))
+    return StoredFolder(uri, Contents(uri, number, files))
 
 
 def folder_of(given: Folder | Path | str) -> Folder:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.errors import ConfigurationError, HistoryError
-from conflict.history.grid import signs_of_life
+from conflict.history.grid import signs_of_life, version_contents
 from conflict.history.grid import stored_folder as module
 from conflict.history.grid.stored_folder import StoredFolder, folder_of, stored_folder
 from conflict.history.grid.whole_files import only_writer
@@ -233,7 +233,7 @@ def test_an_answer_that_is_lost(uri: str, monkeypatch: pytest.MonkeyPatch):
             tries.append(path)
             raise TimeoutError
 
-    monkeypatch.setattr(module, "_PAUSE", 0)
+    monkeypatch.setattr(version_contents, "_PAUSE", 0)
     monkeypatch.setattr(kind, "pipe_file", answerless)
     _publish(uri, a=1)
     assert len(tries) == 1
