@@ -29,6 +29,17 @@ def test_epochs_of_many_rows(tmp_path: Path) -> None:
     assert result.summary.contradicted == 0
 
 
+def test_several_files_hold_what_one_holds(tmp_path: Path) -> None:
+    """Cut into files, the binlogs give the same counters and rows."""
+    made = [make_pair(tmp_path / name, 400_000, file_bytes=size) for name, size in (("one", None), ("many", 1 << 22))]
+    one, many = (conflict.resolve(tmp_path / name / "run.toml", engine="local") for name in ("one", "many"))
+    assert made[0] == made[1]
+    assert len([*(tmp_path / "many").glob("A.*")]) > 1
+    assert many.counters == one.counters
+    assert many.conflicts.num_rows == one.conflicts.num_rows > 0
+    assert all(many.rows(name, "account").equals(one.rows(name, "account")) for name in CLUSTERS)
+
+
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     """Another seed gives others."""
     for name, seed in (("one", 1), ("two", 1), ("three", 2)):

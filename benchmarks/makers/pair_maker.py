@@ -26,6 +26,7 @@ from ndb_formats.binlog_reader import read_events
 from ndb_formats.columnar.kernel import kernel
 from ndb_formats.columnar.kernels.words import crc32
 from ndb_formats.constants import BINLOG_MAGIC, EventType
+from ndb_formats.events.control_events import encode_rotate
 from ndb_formats.events.header import EventHeader, encode_header
 
 __all__ = ["CLUSTERS", "make_pair"]
@@ -50,11 +51,11 @@ start = "empty"
 
 [clusters.A]
 server_id = 1
-binlogs = ["A.000001"]
+binlogs = [{A}]
 
 [clusters.B]
 server_id = 2
-binlogs = ["B.000001"]
+binlogs = [{B}]
 
 [[ndb_replication]]
 db = "bench"
@@ -303,7 +304,35 @@ def _blocks(epochs: int, inserts: int, rows: int) -> Iterator[Int64]:
         yield from (np.arange(start, min(start + size, last)) for start in range(first, last, size))
 
 
-def make_pair(folder: Path, changes: int, *, rows: int = ROWS, seed: int = 1) -> tuple[int, int]:
+def _write(
+    folder: Path, cluster: int, blocks: Iterator[npt.NDArray[np.uint8]], file_bytes: int | None
+) -> Iterator[str]:
+    """Write the events of a cluster, and yield the name of each file; each but the last one ends with the next name."""
+    description, number, rest = next(iter(read_events(RECORDING))).body[:-4], 1, next(blocks, None)
+    while rest is not None:
+        name = f"{CLUSTERS[cluster]}.{number:06}"
+        with (folder / name).open("wb") as file:
+            file.write(BINLOG_MAGIC + _event(EventType.FORMAT_DESCRIPTION_EVENT, cluster, description))
+            while rest is not None and (file_bytes is None or file.tell() < file_bytes):
+                file.write(rest)
+                rest = next(blocks, None)
+            number += 1
+            if rest is not None:
+                file.write(_event(EventType.ROTATE_EVENT, cluster, encode_rotate(f"{CLUSTERS[cluster]}.{number:06}")))
+        yield name
+
+
+def _event(kind: EventType, cluster: int, body: bytes) -> bytes:
+    made = SectionMaker()
+    made.put(int(kind), cluster + 1, body)
+    data = made.section().data.copy()
+    _put_checksums(data, np.zeros(1, np.int64))
+    return data.tobytes()
+
+
+def make_pair(
+    folder: Path, changes: int, *, rows: int = ROWS, seed: int = 1, file_bytes: int | None = None
+) -> tuple[int, int]:
     """
     Write ``run.toml``, ``schema.sql`` and the binlogs of both clusters.
 
@@ -313,6 +342,7 @@ def make_pair(folder: Path, changes: int, *, rows: int = ROWS, seed: int = 1) ->
             half those that the other cluster's applier logged.
         rows: Own changes of an epoch.
         seed: Of the values.
+        file_bytes: Bytes after which a binlog goes on in another file; None for one file per cluster.
 
     Returns:
         How many own changes they hold, and how many row changes in all.
@@ -320,18 +350,12 @@ def make_pair(folder: Path, changes: int, *, rows: int = ROWS, seed: int = 1) ->
     epochs = max(changes // (4 * rows), 12)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "schema.sql").write_text(SCHEMA, encoding="utf-8")
-    (folder / "run.toml").write_text(RUN, encoding="utf-8")
     values = _values(0, epochs, rows, seed), _values(1, epochs, rows, seed)
-    description = next(iter(read_events(RECORDING)))
-    for cluster, name in enumerate(CLUSTERS):
-        start = SectionMaker()
-        start.put(int(EventType.FORMAT_DESCRIPTION_EVENT), cluster + 1, description.body[:-4])
-        with (folder / f"{name}.000001").open("wb") as file:
-            file.write(BINLOG_MAGIC)
-            first = np.zeros(1, np.int64)
-            file.write(start.section().filled(values[cluster], first, first))
-            for data in _events(cluster, values, epochs):
-                file.write(data)
+    files = {
+        name: ", ".join(f'"{file}"' for file in _write(folder, cluster, _events(cluster, values, epochs), file_bytes))
+        for cluster, name in enumerate(CLUSTERS)
+    }
+    (folder / "run.toml").write_text(RUN.format(**files), encoding="utf-8")
     own, arrived = 2 * epochs * rows, 2 * (epochs - 1) * rows
     return own, own + arrived - (epochs - 1 - values[0].inserts)
 

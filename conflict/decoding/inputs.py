@@ -21,7 +21,8 @@ import attrs
 import zstandard
 
 from conflict.config.text_file import plain_path
-from conflict.discovery.logs import GZIP, STANDARD_INPUT, ZSTD
+from conflict.discovery.found_files import GZIP, ZSTD
+from conflict.discovery.logs import STANDARD_INPUT
 from conflict.errors import ConfigurationError
 from ndb_formats.binlog_reader import foreign_kind
 from ndb_formats.columnar.kernel_mode import expect_files

@@ -1,44 +1,32 @@
 """
-Finds binlog files in what a user names, groups them by the server that wrote them, and finds their definitions.
-
-A folder represents the binlogs in it and below it, without relay logs; an index file for the files that it lists; a
-pattern for what it matches. Compressed ones are among them, for commands that unpack them.
+The binlogs in what a user names, by the server that wrote them, and the definitions of their tables.
 """
 
 from __future__ import annotations
 
-import gzip
 import re
-import tempfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import attrs
-import zstandard
 
 from conflict.config.option_values import full_name_of, is_full_name
 from conflict.config.run_file import RunFile, is_run_file, load_run_file
 from conflict.config.schema_file import load_schema
-from conflict.config.text_file import place_of, plain_path, what_commands_wrote
+from conflict.config.text_file import place_of, what_commands_wrote
+from conflict.discovery.found_files import INDEX, BinlogFile, binlog_files, named_files
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.preparing.log_files import refuse_same_names
-from ndb_formats.binlog_reader import Event, first_event, foreign_kind, server_of
+from ndb_formats.binlog_reader import server_of
 from ndb_formats.columnar.kernel_mode import expect_files
 from ndb_formats.columnar.stretches import schema_at_start, table_names
 from ndb_formats.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC
-from ndb_formats.errors import CutFileError, FormatError
-from ndb_formats.events.header import EventHeader
+from ndb_formats.errors import FormatError
 from ndb_formats.schema.row_keys import with_inexact_keys
 from ndb_formats.schema.tables import Schema
-from ndb_formats.stored import matches, path_of
 
 STANDARD_INPUT = Path("-")
-INDEX = ".index"  # of a file that lists binlogs, as servers keep one
-GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"  # the first bytes of compressed files
-_HEAD = 1 << 16  # bytes of a compressed file that hold its first event
-_RELAY_LOG = 0x40  # LOG_EVENT_RELAY_LOG_F
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -58,30 +46,6 @@ class FoundLog:
     files: tuple[Path, ...]
 
 
-@attrs.frozen
-class _File:
-    """A binlog file, the header of its first event, and whether it is compressed."""
-
-    path: Path
-    header: EventHeader
-    packed: bool = False
-
-    @property
-    def plain(self) -> Path:
-        """Its path without what a compression adds."""
-        return self.path.with_suffix("") if self.packed and not self.path.suffix[1:].isdecimal() else self.path
-
-    @property
-    def base(self) -> Path:
-        """Its path without the number at its end."""
-        return self.plain.with_suffix("") if self.plain.suffix[1:].isdecimal() else self.plain
-
-    @property
-    def number(self) -> int:
-        """The number at the end of its name; -1 if it has none."""
-        return int(self.plain.suffix[1:]) if self.plain.suffix[1:].isdecimal() else -1
-
-
 def find_logs(given: Sequence[Path], *, unpacks: bool = False) -> tuple[FoundLog, ...]:
     """
     Return the binlogs below some paths, one per server, in the order in which they are met.
@@ -95,13 +59,13 @@ def find_logs(given: Sequence[Path], *, unpacks: bool = False) -> tuple[FoundLog
             one name; or one is compressed.
         FormatError: A file is damaged at its start, or encrypted.
     """
-    files = {file.path.resolve(): file for path in given for file in _files(path)}
+    files = {file.path.resolve(): file for path in given for file in binlog_files(path)}
     packed = [str(file.path) for file in files.values() if file.packed]
     if packed and not unpacks:
         message = f"{packed[0]} is compressed, and is read where it is here; unpack it first (gunzip, unzstd)"
         raise ConfigurationError(message)
     expect_files(files)
-    logs: dict[int, list[_File]] = {}
+    logs: dict[int, list[BinlogFile]] = {}
     for file in files.values():
         logs.setdefault(file.header.server_id, []).append(file)
     for server, own in logs.items():
@@ -142,7 +106,7 @@ def readable_files(given: Path) -> tuple[list[Path], dict[Path, str]]:
         ConfigurationError: There is no file at all.
     """
     given = place_of(given)
-    paths = [given] if given.is_dir() else _named(given)
+    paths = [given] if given.is_dir() else named_files(given)
     files = [file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path])]
     logs, others = list[Path](), dict[Path, str]()
     for file in files:
@@ -186,127 +150,7 @@ def _starts_as_binlog(path: Path) -> bool:
         return file.read(len(BINLOG_MAGIC)) in (BINLOG_MAGIC, ENCRYPTED_MAGIC)
 
 
-def _files(given: Path) -> Iterator[_File]:
-    """Yield the binlog files that a path represents."""
-    given = place_of(given)
-    if given.is_dir():
-        yield from _below(given)
-        return
-    for path in _named(given):
-        if path.is_dir():
-            yield from _below(path)
-            continue
-        if (file := _binlog(path)) is None:
-            message = f"{path} is {_what_else(path)}"
-            raise ConfigurationError(message)
-        yield file
-
-
-def _named(given: Path) -> list[Path]:
-    """Return the files and folders that an index file, a file or a pattern represents; at least one."""
-    if given.is_file() and given.suffix == INDEX:
-        paths = list(_listed(given))
-    else:
-        paths = [given] if given.exists() else _matched(given)
-    if not paths:
-        message = f"{given}: no such file or folder"
-        raise ConfigurationError(message)
-    return paths
-
-
-def _below(folder: Path) -> list[_File]:
-    """Return the binlogs in a folder and below it."""
-    files = [file for path in sorted(folder.rglob("*")) if path.is_file() and (file := _binlog(path)) is not None]
-    give = "the run file or the binlogs that it was made of"
-    if not files and (written := what_commands_wrote(folder, "binlogs", give)) is not None:
-        raise ConfigurationError(written)
-    if not files:
-        message = f"{folder} holds no binlog; give the folder, the files or the index file of a server's binlogs"
-        raise ConfigurationError(message)
-    return files
-
-
-def _matched(pattern: Path) -> list[Path]:
-    try:
-        return matches(Path(), str(pattern))
-    except (ValueError, NotImplementedError, OSError, RecursionError):  # no pattern, or a name that is too long
-        return []
-
-
-def _listed(index: Path) -> Iterator[Path]:
-    """Yield the files that an index file lists: where it says, or beside it if the folder was moved."""
-    for line in index.read_text("utf-8").splitlines():
-        path = path_of(line.strip())
-        if line.strip():
-            there = index.parent / path
-            yield there if there.exists() else index.parent / path.name
-
-
-def _binlog(path: Path) -> _File | None:
-    """Return a file if it is a binlog with events in it, and no relay log."""
-    if path.exists() and not path.is_file():
-        message = f"{path} is no regular file; give copies of the binlogs"
-        raise ConfigurationError(message)
-    try:
-        with path.open("rb") as file:
-            magic = file.read(len(BINLOG_MAGIC))
-        if packed := magic.startswith((GZIP, ZSTD)):
-            first = _first_unpacked(path)
-        elif magic in (BINLOG_MAGIC, ENCRYPTED_MAGIC):
-            first = first_event(path, verify=False)
-        else:
-            return None
-    except OSError as error:
-        message = f"{path}: {error.strerror}"
-        raise ConfigurationError(message) from error
-    except CutFileError:
-        return None
-    if first is None or first.header.flags & _RELAY_LOG:
-        return None
-    return _File(plain_path(path), first.header, packed)
-
-
-def _what_else(path: Path) -> str:
-    """Return what a file is that `_binlog` does not take, for a message."""
-    with path.open("rb") as file:
-        head = file.read(_HEAD)
-    packed = head.startswith((GZIP, ZSTD))
-    if packed:
-        head = _unpacked_head(path)
-    with suppress(FormatError):
-        first = _first_unpacked(path) if packed else first_event(path, verify=False)
-        if first is not None and first.header.flags & _RELAY_LOG:
-            return "a relay log: what its server received from another one; give the binlogs of the servers themselves"
-    kind = foreign_kind(head)
-    if kind is not None:
-        return f"no binlog but {'compressed: ' * packed}{kind}"
-    return "compressed, and holds no binlog" if packed else "no binlog with events in it"
-
-
-def _first_unpacked(path: Path) -> Event | None:
-    """Return the first event of a compressed file; None if it holds something else."""
-    head = _unpacked_head(path)
-    if not head.startswith((BINLOG_MAGIC, ENCRYPTED_MAGIC)):
-        return None
-    with tempfile.TemporaryDirectory(prefix="ndb-conflict-") as folder:
-        copy = Path(folder) / path.name
-        copy.write_bytes(head)
-        return first_event(copy, verify=False)
-
-
-def _unpacked_head(path: Path) -> bytes:
-    """Return the first bytes of what a compressed file holds."""
-    with path.open("rb") as file:
-        packed = gzip.GzipFile(fileobj=file) if file.read(len(GZIP)) == GZIP else None
-        file.seek(0)
-        try:
-            return (packed or zstandard.ZstdDecompressor().stream_reader(file)).read(_HEAD)
-        except (EOFError, OSError, zlib.error, zstandard.ZstdError) as error:
-            message = f"{path}: the compressed file cannot be read: {error}"
-            raise ConfigurationError(message) from error
-
-
-def _in_order(files: Sequence[_File]) -> list[Path]:
+def _in_order(files: Sequence[BinlogFile]) -> list[Path]:
     """Return files by the numbers in their names; those of the base name that was used first come first."""
     began: dict[Path, int] = {}
     for file in files:
@@ -315,7 +159,7 @@ def _in_order(files: Sequence[_File]) -> list[Path]:
     return [file.path for file in ordered]
 
 
-def _name(files: Sequence[_File]) -> str | None:
+def _name(files: Sequence[BinlogFile]) -> str | None:
     """Return the name of the folder that holds all files of a server, if it can name a cluster."""
     folders = {file.path.resolve().parent.name for file in files}
     name = folders.pop()

@@ -13,7 +13,9 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 import attrs
 import boto3
+from moto.core import DEFAULT_ACCOUNT_ID
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.s3.models import s3_backends
 from s3fs import S3FileSystem
 from werkzeug.serving import WSGIRequestHandler, make_server
 
@@ -90,7 +92,8 @@ class S3:
             self.lost = ""
             list(self._moto(environ, lambda *_: None))
             return _error(start, "500 Internal Server Error")
-        return self._moto(environ, self._counting(environ, start))
+        counting = self._counting(environ, start)
+        return _part_of_object(environ, counting) or self._moto(environ, counting)
 
     def _kill(self) -> None:
         """Kill a process if it is its time."""
@@ -138,6 +141,30 @@ class S3:
         """Stop it."""
         self._server.shutdown()
         self._thread.join()
+
+
+def _part_of_object(environ: WSGIEnvironment, start: StartResponse) -> list[bytes]:
+    """Answer who asks for a part of an object there is: moto would read all of it. Empty if something else is asked."""
+    wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", environ.get("HTTP_RANGE", ""))
+    if wanted is None or environ["REQUEST_METHOD"] != "GET" or environ.get("QUERY_STRING"):
+        return []
+    bucket, _, name = environ["PATH_INFO"].lstrip("/").partition("/")
+    of_bucket: Any = s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets.get(bucket)
+    key, (first, last) = of_bucket and of_bucket.keys.get(name), map(int, wanted.groups())
+    if key is None or not first <= last or first >= key.size:
+        return []
+    with key.lock:
+        key._value_buffer.seek(first)
+        data = key._value_buffer.read(last + 1 - first)
+    headers = {
+        "Content-Length": str(len(data)),
+        "Content-Range": f"bytes {first}-{first + len(data) - 1}/{key.size}",
+        "Content-Type": "binary/octet-stream",
+        "ETag": key.etag,
+        "Last-Modified": key.last_modified_RFC1123,
+    }
+    start("206 Partial Content", list(headers.items()))
+    return [data]
 
 
 def _error(start: StartResponse, status: str) -> list[bytes]:

@@ -11,7 +11,7 @@ import pytest
 
 from conflict.discovery.logs import files_of, find_logs
 from conflict.errors import ConfigurationError
-from ndb_formats.errors import UnsupportedError
+from ndb_formats.errors import CutFileError, UnsupportedError
 from tests.corpora import DEMO
 
 A, B = DEMO / "A.binlog.000001", DEMO / "B.binlog.000001"
@@ -165,6 +165,19 @@ def test_encrypted_binlogs_in_a_folder_are_said(tmp_path: Path) -> None:
     (london / "binlog.1000002").write_bytes(b"\xfdbin" + bytes(600))
     with pytest.raises(UnsupportedError, match="is encrypted"):
         find_logs([london])
+
+
+@pytest.mark.parametrize("size", [0, 3, 60])
+def test_a_file_cut_in_its_first_event(size: int, tmp_path: Path) -> None:
+    """A server can just have begun the last one; one that others follow has lost its changes, and is refused."""
+    for number in (1, 2, 3):
+        shutil.copy(A, tmp_path / f"binlog.{number:06}")
+    (tmp_path / "binlog.000003").write_bytes(A.read_bytes()[:size])
+    assert [file.name for file in files_of([tmp_path])] == ["binlog.000001", "binlog.000002"]
+    (tmp_path / "binlog.000002").write_bytes(A.read_bytes()[:size])
+    shutil.copy(A, tmp_path / "binlog.000003")
+    with pytest.raises(CutFileError, match=r"binlog\.000002, position"):
+        find_logs([tmp_path])
 
 
 def test_single_files_stay_as_they_are(tmp_path: Path) -> None:
