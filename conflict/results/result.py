@@ -23,7 +23,6 @@ from conflict.engine.ledger.layout import (
     APPLIED_EPOCHS,
     OUTCOMES,
     RESOLVE_AGAIN,
-    RESULT_FORMAT,
     UNDECIDED,
     applied_epochs_path,
     exceptions_path,
@@ -31,7 +30,7 @@ from conflict.engine.ledger.layout import (
     rows_folder,
     rows_in_part_folder,
 )
-from conflict.engine.ledger.result_tables import find_table
+from conflict.engine.ledger.result_tables import find_table, read_run
 from conflict.engine.ledger.table_keys import table_of, typed_keys
 from conflict.errors import HistoryError
 from conflict.history.grid.catalogue import refusing_contradictions
@@ -336,14 +335,9 @@ def read_result(folder: str) -> Result:
     """
     found = folder_of(folder) if is_address(str(folder)) else Folder(str(folder))
     refuse_moved_away(path_of(found.uri))
-    if not (found.exists("run.json") and found.exists("counters.json")):
+    if not found.exists("run.json"):
         refuse_inputs(path_of(found.uri))
-        message = f"there is no result in {found.uri}; make one with ndb-conflict resolve"
-        raise HistoryError(message)
-    run = found.read_json("run.json")
-    if not isinstance(run, dict) or run.get("format") != RESULT_FORMAT:
-        message = f"the result in {found.uri} is of another version of ndb-conflict; resolve the binlogs again"
-        raise HistoryError(message)
+    run = read_run(found)
     with refusing_contradictions(found, RESOLVE_AGAIN):
         refuse_damaged_result(found, run)
     return Result(found, run, found.read_json("counters.json"))

@@ -162,15 +162,26 @@ def find_table(folder: Folder, name: str) -> ResultTable:
     return ResultTable(pa.schema([*schema, *(pa.field(each, _LABELS[each]) for each in labels)]), files)
 
 
-def _listed(folder: Folder) -> tuple[dict[str, Any], list[FileFacts]]:
-    """Return the document `run.json` of a result, and its Parquet files, which are there with their sizes."""
-    if not folder.exists("run.json"):
+def read_run(folder: Folder) -> dict[str, Any]:
+    """
+    Read the document `run.json` of a result.
+
+    Raises:
+        HistoryError: There is no result, or it is of another version.
+    """
+    if not (folder.exists("run.json") and folder.exists("counters.json")):
         message = f"there is no result in {folder.uri}; make one with ndb-conflict resolve"
         raise HistoryError(message)
     run = folder.read_json("run.json")
     if not isinstance(run, dict) or run.get("format") != RESULT_FORMAT:
         message = f"the result in {folder.uri} is of another version of ndb-conflict; resolve the binlogs again"
         raise HistoryError(message)
+    return run
+
+
+def _listed(folder: Folder) -> tuple[dict[str, Any], list[FileFacts]]:
+    """Return the document `run.json` of a result, and its Parquet files, which are there with their sizes."""
+    run = read_run(folder)
     there, what = folder.sizes(), f"the result in {folder.uri}"
     refuse_damages(what, damages(folder, [FileFacts(**run[ENTRY])], there), RESOLVE_AGAIN)
     facts = [each for each in read_catalogue(folder, FILES) if each.path.endswith(_PARQUET)]
