@@ -30,8 +30,17 @@ from ndb_formats.columnar.event_index import index_parts
 from ndb_formats.columnar.lines import image_objects, json_lines
 from ndb_formats.columnar.log_remarks import remarks_on_rows
 from ndb_formats.columnar.log_scan import LoggedEnd, ScannedChange, scan_log
-from ndb_formats.columnar.records import RECORDS, records_of
-from ndb_formats.columnar.selected_changes import Block, ChangeReading, ends_log, selected_changes, selected_rows
+from ndb_formats.columnar.mixed_rows import MixedRows
+from ndb_formats.columnar.records import RECORDS, block_records, records_of
+from ndb_formats.columnar.selected_changes import (
+    Block,
+    ChangeReading,
+    Changes,
+    ends_log,
+    selected_changes,
+    selected_maps,
+    selected_rows,
+)
 from ndb_formats.columnar.stretches import ColumnNames, table_columns
 from ndb_formats.columnar.table_changes import IMAGES, in_order
 from ndb_formats.columnar.table_rows import TableRows
@@ -175,10 +184,11 @@ class Decoding:
         Args:
             rows: Most rows of a block.
         """
-        reading = self._reading(rows=rows)
-        for block in selected_changes(self.inputs.paths, self.selection, reading):
-            self.found |= bool(block.batches)
-            yield Block(self.inputs.file_of(block.file), block.batches)
+        return self._found(selected_changes(self.inputs.paths, self.selection, self._reading(rows=rows)))
+
+    def mixed_blocks(self) -> Iterator[Block[RowBatch | MixedRows]]:
+        """Yield the selected changes, those of a block together where that can be done; raises as `text`."""
+        return self._found(selected_maps(self.inputs.paths, self.selection, self._reading(rows=1 << 15)))
 
     def table_blocks(self, *, moments: bool) -> Iterator[Block[TableRows]]:
         """
@@ -188,7 +198,10 @@ class Decoding:
             moments: Whether dates and timestamps have types of their own.
         """
         reading = self._reading(rows=1 << 15, moments=moments)
-        for block in selected_rows(self.inputs.paths, self.selection, reading):
+        return self._found(selected_rows(self.inputs.paths, self.selection, reading))
+
+    def _found(self, blocks: Iterator[Block[Changes]]) -> Iterator[Block[Changes]]:
+        for block in blocks:
             self.found |= bool(block.batches)
             yield Block(self.inputs.file_of(block.file), block.batches)
 
@@ -306,8 +319,11 @@ class Output:
             self._write_tables(decoding)
             return
         with nullcontext(standard_output) if self.target is None else staged_file(self.target, force=self.force) as out:
-            if self.form in _TABLES:
-                _write_wide(out, made_ahead(decoding.blocks()), _TABLES[self.form])
+            if self.form is DecodedFormat.PARQUET:
+                _write_wide_parquet(out, made_ahead(decoding.mixed_blocks()))
+                return
+            if self.form is DecodedFormat.CSV:
+                _write_wide_csv(out, made_ahead(decoding.blocks()))
                 return
             for part in made_ahead(decoding.text() if self.form is DecodedFormat.TEXT else decoding.json_lines()):
                 out.write(part)
@@ -326,20 +342,20 @@ class Output:
             contents["tables"] = files.finish()
 
 
-def _write_wide(out: BinaryIO, blocks: Iterable[Block[RowBatch]], form: TableFormat) -> None:
+def _write_wide_parquet(out: BinaryIO, blocks: Iterable[Block[RowBatch | MixedRows]]) -> None:
     """Write the changes of all tables as one table, in the order of the files."""
-    if form is TableFormat.PARQUET:
-        writer = pq.ParquetWriter(out, RECORDS, compression="snappy")
-    else:
-        options = pyarrow.csv.WriteOptions(quoting_style="needed")
-        writer = pyarrow.csv.CSVWriter(out, _WIDE_CSV, write_options=options)
-    with writer:
+    with pq.ParquetWriter(out, RECORDS, compression="snappy") as writer:
         for block in blocks:
-            if not block.batches:
-                continue
-            if form is TableFormat.PARQUET:
-                writer.write_batch(records_of(block.batches, block.file))
-            else:
+            if block.batches:
+                writer.write_batch(block_records(block.batches, block.file))
+
+
+def _write_wide_csv(out: BinaryIO, blocks: Iterable[Block[RowBatch]]) -> None:
+    """Write the changes of all tables as one table, in the order of the files."""
+    options = pyarrow.csv.WriteOptions(quoting_style="needed")
+    with pyarrow.csv.CSVWriter(out, _WIDE_CSV, write_options=options) as writer:
+        for block in blocks:
+            if block.batches:
                 records = [_wide(batch, block.file) for batch in block.batches]
                 writer.write_batch(in_order(records, [batch.places for batch in block.batches]))
 
