@@ -6,7 +6,9 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from errno import ENOSPC
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,6 +16,7 @@ from conflict.history.grid import signs_of_life
 from conflict.history.grid import stored_folder as module
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.stored_folder import stored_folder
+from conflict.runs import ingest_job
 from tests.conflict import apart
 from tests.conflict.growing import DEMO as SMALL
 from tests.conflict.growing import Recording, rows_of
@@ -100,3 +103,19 @@ def test_a_killed_driver(s3: S3, requests: int, expected: dict[str, object], tmp
     module._published.clear()
     assert rows_of(stored_folder(f"s3://{BUCKET}/{name}")) == expected
     assert objects(s3, name) == set()
+
+
+def test_an_ingest_that_failed_goes_on(
+    s3: S3, expected: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The disk of the driver was full at its end; the next run reads nothing again, and nothing is left."""
+    with monkeypatch.context() as patch:
+        patch.setattr(ingest_job, "with_schedule", Mock(side_effect=OSError(ENOSPC, os.strerror(ENOSPC))))
+        with pytest.raises(OSError, match=os.strerror(ENOSPC)):
+            apart.ingested(f"s3://{BUCKET}/failed", 1, tmp_path)
+    module._published.clear()
+    done, _ = apart.ingested(f"s3://{BUCKET}/failed", 1, tmp_path)
+    assert (done.read, done.there > 4) == (0, True)
+    module._published.clear()
+    assert rows_of(stored_folder(f"s3://{BUCKET}/failed")) == expected
+    assert objects(s3, "failed") == set()

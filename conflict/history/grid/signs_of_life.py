@@ -1,8 +1,9 @@
 """
-Which runs write to a folder on object storage, and which of them were killed.
+Which runs write to a folder on object storage, and which of them were killed or have failed.
 
 A run has a sign of life, a small object that it writes again every few seconds. If one does not change for long, its
-run is dead, and what that uploaded is the next run's, which uses what it can. It removes the rest when it has published
+run is dead; so is one that says in it that it has failed. What a dead run uploaded is the next run's, which uses what
+it can if both began with the same version. It removes the rest when it has published
 a version: from then on a run that only slept cannot publish, since both began with the same version.
 """
 
@@ -13,7 +14,7 @@ import posixpath
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -22,6 +23,7 @@ import attrs
 from ndb_formats.stored import naming, storage
 
 _SIGNS = "writers"
+_FAILED = b"failed"
 _EVERY, _DEAD_AFTER, _LOOK_EVERY = 5.0, 40.0, 0.5  # seconds
 
 
@@ -64,17 +66,33 @@ class SignOfLife:
             storage(self.address).rm_file(self.address)
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
-        """Show it in the block."""
+    def shown(self, leaves: Callable[[BaseException], bool]) -> Iterator[None]:
+        """
+        Show it in the block.
+
+        Args:
+            leaves: Called with the error if the block fails; returns whether what was uploaded is left to the next run.
+        """
         ended = threading.Event()
         self.write()
         thread = threading.Thread(target=self._renew, args=(ended,), daemon=True)
         thread.start()
         try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
+            try:
+                yield
+            finally:
+                ended.set()
+                thread.join()
+        except BaseException as error:
+            self._end(leaves=leaves(error))
+            raise
+        self.remove()
+
+    def _end(self, *, leaves: bool) -> None:
+        if leaves:
+            with suppress(Exception):  # then it becomes old
+                storage(self.address).pipe_file(self.address, _FAILED)
+        else:
             self.remove()
 
     def _renew(self, ended: threading.Event) -> None:
@@ -86,7 +104,7 @@ class SignOfLife:
         """
         Return the signs of dead runs, the oldest first.
 
-        A run whose sign is young may be dead, too: this waits until its sign changes, or is old.
+        A run whose sign is young may be dead, too: this waits until its sign changes, or is old, or says so.
         """
         root = posixpath.dirname(self.place)
         with naming(root):
@@ -102,6 +120,8 @@ class SignOfLife:
         """Return when another sign was written last, if its run is dead; else None."""
         try:
             written = other.written
+            if storage(other.address).cat_file(other.address) == _FAILED:
+                return written
             end = time.monotonic() + _DEAD_AFTER - max((self.written - written).total_seconds(), 0)
             while time.monotonic() < end:
                 time.sleep(_LOOK_EVERY)

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from conflict.config.text_file import place_of
-from conflict.errors import ConfigurationError, HistoryError
+from conflict.errors import ConfigurationError, ConflictError, HistoryError
 from conflict.history.grid.blocks import BlockPlace, Parts, fetch_blocks, read_block
 from conflict.history.grid.folder import LOCAL, Folder
 from conflict.history.grid.signs_of_life import SignOfLife
@@ -43,6 +43,7 @@ from conflict.history.grid.version_contents import (
     version_place,
 )
 from conflict.telling.shown_text import not_utf8
+from ndb_formats.errors import FormatError
 from ndb_formats.stored import is_address, naming, put, storage
 
 _WHOLE = 8 << 20  # bytes of a file that is fetched whole, though few of them are needed
@@ -251,9 +252,11 @@ class StoredFolder(Folder):
             OSError: The storage does not answer; nothing was published.
         """
         contents, sign = self.contents, SignOfLife(self.contents.own)
-        with sign.shown():
+        with sign.shown(self._leave):
             dead = sign.dead()
-            contents.left = [upload for each in dead for upload in uploads(each.place)]
+            contents.left = [
+                upload for each in dead if contents.has_same_base(each.place) for upload in uploads(each.place)
+            ]
             try:
                 yield
                 contents.upload()
@@ -264,9 +267,6 @@ class StoredFolder(Folder):
                     _published[self.uri] = StoredFolder(
                         self.uri, Contents(self.uri, self.version + 1, contents.files, scratch=contents.scratch)
                     )
-            except BaseException:
-                remove_others(contents.own, {})
-                raise
             finally:
                 live.pop(contents.own, None)
             if contents.is_apart:
@@ -277,6 +277,17 @@ class StoredFolder(Folder):
                     remove_others(each.place, contents.began | contents.files)
                     each.remove()
         self._remove_outdated()
+
+    def _leave(self, error: BaseException) -> bool:
+        """
+        Leave what a run that failed has uploaded to the next one, if that can go on with it; else remove it.
+
+        What the run itself refuses, the next one would refuse, too.
+        """
+        leaves = self.contents.is_apart and not self.is_result and not isinstance(error, ConflictError | FormatError)
+        if not leaves:
+            remove_others(self.contents.own, {})
+        return leaves
 
     def _remove_outdated(self) -> None:
         """Remove what only the version before the one that this run began with has."""

@@ -57,7 +57,7 @@ class Contents:
         version: Number of the version; 0 if there is none yet.
         files: Its files, by path, and those that this run has uploaded.
         began: Its files when this run began.
-        left: What runs that were killed uploaded, by path, each time together.
+        left: What runs that were killed, or failed, uploaded after this version, by path, each time together.
         own: Where this run uploads.
         scratch: Where this machine has what was fetched, and what was written and is not uploaded yet.
         is_apart: Whether tasks run on other machines.
@@ -82,6 +82,10 @@ class Contents:
     def is_changed(self) -> bool:
         """Whether the next version is another one."""
         return self.files != self.began
+
+    def has_same_base(self, place: str) -> bool:
+        """Whether another run, which uploads at that place, began with the same version."""
+        return posixpath.basename(place).startswith(f"v{self.version + 1:06d}-")
 
     def __reduce__(self) -> tuple[object, ...]:
         """Return what makes it again elsewhere; what was written is uploaded for who reads it there."""

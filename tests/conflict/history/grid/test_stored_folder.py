@@ -45,7 +45,7 @@ def _objects(uri: str) -> list[str]:
 
 def _killed(uri: str, *uploads: dict[str, object]) -> str:
     """Leave what a run leaves that is killed after its tasks have uploaded files, and return where."""
-    place = f"{uri}/{uuid.uuid4().hex[:16]}"
+    place = stored_folder(uri).contents.own
     for number, files in enumerate(uploads):
         for path, document in files.items():
             MEMORY.pipe_file(f"{place}/{number}/{path}", json.dumps(document).encode())
@@ -190,6 +190,42 @@ def test_what_a_killed_run_left_stays_until_a_version_is_there(uri: str):
     with only_writer(folder := stored_folder(uri)):
         folder.take_left(["plan"])
         assert folder.read_json("plan") == 7
+
+
+def test_what_a_failed_run_left_is_used_at_once(uri: str, monkeypatch: pytest.MonkeyPatch):
+    """Tasks elsewhere had uploaded it; without such tasks, or of a run that refused its input, nothing is left."""
+    monkeypatch.setattr(signs_of_life, "_DEAD_AFTER", 100)
+
+    def fail(error: Exception, *, is_apart: bool) -> None:
+        with only_writer(folder := stored_folder(uri)):
+            if is_apart:
+                folder.spread()
+            folder.write_json("plan", 7)
+            folder.contents.upload()
+            raise error
+
+    for error, is_apart in ((OSError(), True), (OSError(), False), (HistoryError(), True)):
+        with pytest.raises(type(error)):
+            fail(error, is_apart=is_apart)
+    assert len(_objects(uri)) == 2  # the plan, and the sign
+    with only_writer(folder := stored_folder(uri)):
+        folder.take_left(["plan"])
+        assert folder.read_json("plan") == 7
+    assert MEMORY.find(f"{uri}/writers") == []
+
+
+def test_what_a_run_left_that_began_with_an_earlier_version_is_not_used(uri: str):
+    """Another run published meanwhile: what was left may tell of what is there now."""
+    left = _killed(uri, {"plan": 7})
+    sign, (moved,) = left.replace(uri, f"{uri}/writers"), MEMORY.find(f"{uri}/writers")
+    MEMORY.mv(moved, f"{uri}/elsewhere")
+    _publish(uri, a=1)
+    MEMORY.mv(f"{uri}/elsewhere", sign)
+    with only_writer(folder := stored_folder(uri)):
+        folder.take_left(["plan"])
+        assert not folder.exists("plan")
+        folder.write_json("b", 1)
+    assert MEMORY.find(left) == []
 
 
 def test_what_a_living_run_uploads_stays(uri: str):
