@@ -2,7 +2,7 @@
 One bucket of a History on disk, loaded for the kernels; images are read on first use.
 
 An image is numbered ``2 * row`` (before) or ``2 * row + 1`` (after), the second cluster's rows counted after the first
-one's.
+one's; the images of rows that stood before come after these, as if they were after images.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.engine.columnar.setups import RequiredOverTime, required_columns
+from conflict.engine.columnar.standing_rows import StandingRows
 from conflict.engine.kernels.arrays import Bool, BucketRows, Int8, Int16, Int32, Int64, Presence
 from conflict.engine.kernels.column_scans import facts_of_rows
 from conflict.engine.kernels.provenance_records import ColumnSets, ImageArrays
@@ -44,16 +45,24 @@ class _BucketImages:
 
     Attributes:
         changes: Per cluster, the rows.
+        standing: The images of rows that stood before these.
     """
 
     changes: Sequence[GridColumns]
+    standing: pa.BinaryArray | None = None
     _columns: dict[tuple[int, str], pa.ChunkedArray] = attrs.field(factory=dict, repr=False)
 
     def column(self, side: int, which: str) -> pa.ChunkedArray:
-        """Return the before or after images of a cluster, by row; NULL for no image."""
+        """
+        Return the before or after images of a cluster, by row; NULL for no image.
+
+        The standing images follow the last after images.
+        """
         if (side, which) not in self._columns:
-            images = self.changes[side].beside("images", pa.schema([IMAGES.field(which)]))
-            self._columns[side, which] = images.column(0)
+            found = self.changes[side].beside("images", pa.schema([IMAGES.field(which)])).column(0)
+            if self.standing is not None and (side, which) == (len(self.changes) - 1, AFTER):
+                found = pa.chunked_array([*found.chunks, self.standing])
+            self._columns[side, which] = found
         return self._columns[side, which]
 
     def pick(self, numbers: Int64, first: int) -> list[pa.Array]:
@@ -170,6 +179,7 @@ class Bucket:
         kept: Its `rows`, if an earlier task kept them.
         relogged: What its images would carry in another format; None for what they carry.
         required: Per cluster, what new rows must be given of tables whose definitions change.
+        standing: The rows as they stood before the changes; None if all that there was is among these.
     """
 
     number: int
@@ -183,6 +193,7 @@ class Bucket:
     kept: tuple[BucketRows, BucketRows] | None = None
     relogged: Carried | None = None
     required: tuple[RequiredOverTime, RequiredOverTime] = ({}, {})
+    standing: StandingRows | None = None
 
     @cached_property
     def rows(self) -> tuple[BucketRows, BucketRows]:
@@ -201,7 +212,7 @@ class Bucket:
             tuple(each.of(chosen[each.array("key")]) for each in columns)
             for columns in (self.changes, self.consequences)
         )
-        images = None if self.images is None else _BucketImages(changes)
+        images = None if self.images is None else _BucketImages(changes, self.images.standing)
         return attrs.evolve(self, changes=changes, images=images, consequences=consequences, kept=None)
 
     def _rows(self, side: int, presence: Int8, incomplete: Int8) -> BucketRows:
@@ -292,6 +303,27 @@ class Bucket:
         """The same of the images as they are in the binlogs, in which they are read."""
         return self.column_sets if self.relogged is None else _column_sets(self.carried)
 
+    @cached_property
+    def standing_sets(self) -> Int32:
+        """The set of columns in `logged_sets` that each standing image has. Shape (images,)."""
+        if self.standing is None:
+            return np.zeros(0, np.int32)
+        (sets, _), own = self.logged_sets, len(self.standing.bitmaps)
+        return (self.standing.carried + len(sets.offsets) - 1 - own).astype(np.int32)
+
+    @property
+    def standing_images(self) -> Int64:
+        """The image of each standing row by number; `NO_IMAGE` for one that is not there. Shape (keys, clusters)."""
+        assert self.standing is not None
+        numbers, changes = self.standing.image, sum(map(len, self.changes))
+        return np.where(numbers < 0, NO_IMAGE, 2 * (changes + numbers) + 1)
+
+    def after(self, standing: StandingRows) -> Bucket:
+        """Return the bucket with what came after the rows stood so."""
+        changes = tuple(each.of(standing.later(side, each)) for side, each in enumerate(self.changes))
+        images = None if self.images is None else _BucketImages(changes, standing.images)
+        return attrs.evolve(self, changes=changes, images=images, kept=None, standing=standing)
+
     @property
     def _carried(self) -> Carried:
         return self.carried if self.relogged is None else self.relogged
@@ -306,6 +338,8 @@ class Bucket:
         numbers = (chunk.indices.to_numpy() for chunk in joined.chunks)
         before, after, other_before, other_after = (_joined([next(numbers) for _ in each.chunks]) for each in columns)
         carried = [_positions(each) if each else None for each in bitmaps]
+        if self.standing is not None:
+            carried += map(_positions, self.standing.bitmaps)
         self._refuse_columns_too_many(carried, [(before, after), (other_before, other_after)])
         return Carried(carried, [(before, after), (other_before, other_after)])
 
