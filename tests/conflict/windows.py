@@ -49,8 +49,12 @@ def contents(out: Folder, run: Run, summary: RunSummary, since: Mapping[str, int
         for kind, column in _APPLIED.items():
             path = f"{kind}/{'applier' if kind == 'outcomes' else 'cluster'}={name}"
             found[f"{kind} {name}"] = _rows(out, path, pc.field(column), (since or {}).get(name))
-        found[f"epochs {name}"] = _rows(out, f"applied_epochs/applier={name}", pc.field("source_epoch"), (since or {}).get(name))
-        found[f"undecided {name}"] = _rows(out, f"undecided/applier={name}", pc.field("source_epoch"), (since or {}).get(name))
+        found[f"epochs {name}"] = _rows(
+            out, f"applied_epochs/applier={name}", pc.field("source_epoch"), (since or {}).get(name)
+        )
+        found[f"undecided {name}"] = _rows(
+            out, f"undecided/applier={name}", pc.field("source_epoch"), (since or {}).get(name)
+        )
         for table in run.schema.tables:
             if table.full_name in run.setups.at_end[name]:
                 found[f"final {name} {table.name}"] = _rows(out, rows_folder(name, table.full_name))

@@ -260,8 +260,8 @@ def _count(result: FoldedBucket, decisions: Decisions, of: Int8, count: int) -> 
 def _refreshes(result: FoldedBucket, number: int) -> Int64:
     """Return how many rows the applier of a cluster refreshed. Shape (tables,)."""
     logged = result.folded.logged
-    refreshed = np.flatnonzero(logged.refresh & (logged.cluster == number))
-    refreshed = logged.key[result.told_of(refreshed, logged.apply[refreshed])]
+    refreshes = np.flatnonzero(logged.refresh & (logged.cluster == number))
+    refreshed = logged.key[result.told_of(refreshes, logged.apply[refreshes])]
     return np.bincount(result.bucket.key_table[refreshed], minlength=len(result.bucket.numbers.tables))
 
 

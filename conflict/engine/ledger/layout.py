@@ -71,7 +71,7 @@ DEFAULT_OPTIONS = ResultOptions()
 
 
 # Raised when the columns or the entries of a result change.
-RESULT_FORMAT = 8
+RESULT_FORMAT = 9
 # Folder of exceptions rows without numbers, which is not part of a finished result.
 STAGED_EXCEPTIONS = "staged_exceptions"
 # The folders that hold a part per bucket.

@@ -56,7 +56,7 @@ from conflict.history.scheduling.summaries import EpochSizes
 from conflict.history.tasks import Runner
 from conflict.history.timeline import Position
 from conflict.history.unlogged import UnloggedChange
-from conflict.results.run_document import configuration_json, versions
+from conflict.results.run_document import After, RunDocument, configuration_json, versions
 from conflict.rules.counters import transaction_counters
 from conflict.runs.resolving.deciding_applies import Schedule
 from conflict.runs.resolving.finding_careful import with_respelled
@@ -65,7 +65,7 @@ from conflict.runs.resolving.other_forms import meets_another_form
 from conflict.runs.resolving.resolve_stages import ResolveJob, WrittenBuckets
 from conflict.runs.resolving.settling import Examined, Settling, layouts_of
 from conflict.runs.rows.task_inputs import WHOLE, LogPart, ReadPart, TaskInputs
-from conflict.runs.rows.window import Window, digest_of_configuration, read_window, refuse_other_history
+from conflict.runs.rows.window import STATE, Window, digest_of_configuration, read_window, refuse_other_history
 
 
 def resolve_history(
@@ -344,6 +344,20 @@ class SettledHistory:
         """Which epoch applies the result tells of; None for all. Shape (applies,)."""
         window = self.job.run.window
         return None if window is None else window.boundary.later(self.resolved.found.applies)
+
+    def told_in_part(self, resolved: RunDocument) -> RunDocument:
+        """Return a result that says where it begins, with the row changes that clusters made from there on."""
+        window = self.job.run.window
+        if window is None:
+            return resolved
+        own, sizes = window.state.clusters, self.epoch_sizes()
+        after = After(
+            window.folder.uri.removesuffix(f"/{STATE}"),
+            {name: each.source_epoch for name, each in own.items()},
+            {name: each.counters for name, each in own.items()},
+        )
+        later = {name: sizes[name].changes[sizes[name].numbers > np.uint64(each.epoch)] for name, each in own.items()}
+        return attrs.evolve(resolved, after=after, changes=sum(int(each.sum()) for each in later.values()))
 
     @property
     def state_not_kept(self) -> str | None:

@@ -52,7 +52,7 @@ def made_before(applies: EpochApplies, side: int, epoch: np.ndarray, group: np.n
     )
     places = (2 * np.searchsorted(distinct, epochs) + 1) * _GROUPS + follows
     found = np.searchsorted(places, rank * _GROUPS + group, "right")
-    return np.append(mine, len(applies))[found]
+    return np.asarray(np.append(mine, len(applies))[found])
 
 
 _GROUPS = 1 << 32  # more than an epoch has

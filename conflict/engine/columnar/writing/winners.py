@@ -184,7 +184,9 @@ def _writes(result: FoldedBucket, applier: int, asked: Bool) -> _Writes:
 def _standing(result: FoldedBucket, applier: int, asked: Bool) -> Iterator[_Writes]:
     """Yield, per cluster, the writes that rows which are asked for stood with, before all others."""
     standing = result.bucket.standing
-    for side in range(len(result.clusters)) if standing is not None else ():
+    if standing is None:
+        return
+    for side in range(len(result.clusters)):
         writer = {name: column[:, applier] for name, column in standing.writer.items()}
         key = np.flatnonzero(asked & (writer["cluster"] == side))
         row = len(result.bucket.rows[side]) + 2 * key + applier
