@@ -45,7 +45,7 @@ from conflict.runs.history_facts import (
 )
 from conflict.runs.ingest_job import ingest
 from conflict.runs.reference_run import run_in_memory
-from conflict.runs.resolving.finding_careful import find_unlogged, followed
+from conflict.runs.resolving.finding_careful import find_unlogged, followed, follows_from
 from conflict.runs.resolving.resolve_job import SettledHistory, not_after, run_of_part, settle_history
 from conflict.runs.rows.keyless_rows import changes_older_keyless_rows
 from conflict.runs.rows.readings_of_history import TOLD_BY_HISTORY, readings_of_history
@@ -284,7 +284,7 @@ def _attempt(
     if isinstance(before, _Attempt):
         clear_result(options.out)
         unlogged = before.unlogged
-    elif options.follow_unlogged:
+    elif options.follow_unlogged and options.result.after is None:
         unlogged = find_unlogged(runner, run, read[0], part, progress)
     kept = followed(unlogged, run, part)
     if isinstance(kept, CareKind):
@@ -295,10 +295,28 @@ def _attempt(
     if isinstance(found, CareKind):
         return found
     made = _Attempt(found, found.summary(), kept)
-    if options.result.after is not None and (unlogged.changes or any(made.summary.unexplained.values())):
-        why = "clusters changed rows without a log, or changes found no row"
-        raise not_after(why)
+    if options.result.after is not None:
+        _refuse_what_does_not_follow(runner, made, progress)
     return made
+
+
+def _refuse_what_does_not_follow(runner: Runner, made: _Attempt, progress: StageProgress) -> None:
+    """
+    Make sure that changes after an earlier result fit the rows that it left.
+
+    Raises:
+        ConfigurationError: One does not, or data nodes went down.
+    """
+    history = made.history
+    if any(made.summary.unexplained.values()):
+        why = "changes found no row"
+    elif history.configured.disconnects:
+        why = "data nodes of a cluster may have gone down"
+    elif not follows_from(runner, history.job.run, progress):
+        why = "clusters may have changed rows without a log"
+    else:
+        return
+    raise not_after(why)
 
 
 def _causes(

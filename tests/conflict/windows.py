@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -11,66 +12,137 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
-from conflict.engine.ledger.arrow_rows import row_schema
-from conflict.engine.ledger.layout import ResultOptions, exceptions_path, rows_folder
-from conflict.engine.ledger.summary import RunSummary
+from conflict.engine.ledger.layout import (
+    ResultOptions,
+    applied_epochs_path,
+    catalogue_result,
+    exceptions_path,
+    rows_folder,
+)
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
 from conflict.history.tasks import in_process
-from conflict.rules.counters import zero_counters
-from conflict.runs.resolving.keeping_state import keep_state, not_for_windows
+from conflict.results.run_document import configuration_json, versions
+from conflict.rules.counters import add_counters, zero_counters
+from conflict.runs.resolving.keeping_state import keep_state, not_kept
 from conflict.runs.resolving.resolve_job import SettledHistory, settle_history
+from conflict.runs.rows.window import State, digest_of_configuration
 
 OPTIONS = ResultOptions(all_outcomes=True)
-# What tells the epoch of the other cluster that an applier applied, by part of a result.
-_APPLIED = {"outcomes": "source_epoch", "overwritten": "winner_epoch"}
+Contents = dict[str, Any]
 
 
-def decided(run: Run, history: Folder, out: Folder, options: ResultOptions = OPTIONS, **how: Any) -> SettledHistory:
-    """Decide a History with the kernels, and write all but the figures."""
+@attrs.frozen
+class Part:
+    """
+    A result of the kernels.
+
+    Attributes:
+        settled: What was decided.
+        out: Its folder.
+    """
+
+    settled: SettledHistory
+    out: Folder
+
+    @property
+    def applies(self) -> int:
+        """How many epochs were applied."""
+        return len(self.settled.resolved.found.applies)
+
+    @property
+    def not_kept(self) -> str | None:
+        """Why no state can be kept of it, contradictions aside: made-up Histories do not show what appliers did."""
+        found = self.settled
+        summary = attrs.evolve(found.summary(), contradicted=0, unexplained={})
+        return not_kept(found.job.run, found.schedule, found.resolved, found.moments, summary)
+
+    def keep(self, at: int) -> State:
+        """Keep its state before an epoch apply, and return it."""
+        found, version = self.settled, versions()["ndb-conflict"]
+        digest = digest_of_configuration(configuration_json(found.configured))
+        return keep_state(found.job, found.schedule, found.resolved, version, digest, at)
+
+    def contents(self, since: Mapping[str, int] | None = None) -> Contents:
+        """
+        Return all that it tells of epoch applies, and its final rows, in an order that does not depend on buckets.
+
+        Args:
+            since: Per applier, the last epoch of the other cluster of which nothing is wanted; None to return all.
+        """
+        run, summary = self.settled.configured, self.settled.summary()
+        found: Contents = {"differing": summary.differing_rows, "rows": summary.rows, "not known": summary.not_known}
+        for name, setups in run.setups.at_end.items():
+            last = (since or {}).get(name, -1)
+            for path, column in (
+                (f"outcomes/applier={name}", "source_epoch"),
+                (f"overwritten/cluster={name}", "winner_epoch"),
+                (f"undecided/applier={name}", "source_epoch"),
+                (applied_epochs_path(name), "source_epoch"),
+            ):
+                found[path] = self._rows(path, pc.field(column) > pa.scalar(max(last, 0), pa.uint64()))
+            for table in run.schema.tables:
+                if table.full_name in setups:
+                    path, chosen = rows_folder(name, table.full_name), None
+                else:
+                    path = exceptions_path(name, table.full_name)
+                    chosen = pc.field("NDB$outcome", "source_epoch") > pa.scalar(max(last, 0), pa.uint64())
+                found[path] = self._rows(path, chosen)
+        return found
+
+    def _rows(self, path: str, chosen: pc.Expression | None) -> Counter[str]:
+        if not self.out.exists(path):
+            return Counter()
+        rows = pads.dataset(f"{self.out.uri}/{path}", partitioning=None).to_table(filter=chosen)
+        return Counter(map(str, rows.to_pylist()))
+
+    def counters(self, state: State | None = None) -> dict[str, dict[str, int]]:
+        """Return its counters, with those until a state."""
+        zeros = zero_counters(self.settled.configured.configuration.functions)
+        before = {} if state is None else {name: own.counters for name, own in state.clusters.items()}
+        found = self.settled.summary().counters
+        return {name: add_counters([zeros, before.get(name, {}), own]) for name, own in found.items()}
+
+
+def decided(run: Run, history: Folder, out: Folder, after: Folder | None = None, **how: Any) -> Part:
+    """Decide a History with the kernels, or what came after an earlier result."""
+    options = attrs.evolve(OPTIONS, after=after)
     settled = settle_history(in_process, run, history, out, options, **how)
     assert isinstance(settled, SettledHistory), settled
-    return settled
+    return Part(settled, out)
 
 
-def contents(out: Folder, run: Run, summary: RunSummary, since: Mapping[str, int] | None = None) -> dict[str, Any]:
+def finished(part: Part) -> Part:
+    """Write the rest of a result."""
+    part.settled.write()
+    part.out.write_json("run.json", catalogue_result(part.out))
+    return part
+
+
+def assert_parts_are_the_whole(
+    run: Run, history: Folder, folder: Path, places: tuple[int, ...], whole: Part, **how: Any
+) -> None:
     """
-    Return all that a result tells of epoch applies, and its final rows, in an order that does not depend on buckets.
+    Decide a run again in windows that begin at some places, and compare each with the whole.
 
     Args:
-        out: Its folder.
         run: The run.
-        summary: Its figures.
-        since: Per applier, the last epoch of the other cluster of which nothing is wanted; None to return all.
+        history: Its History.
+        folder: For the results.
+        places: The epoch applies before which windows begin, by number, in order.
+        whole: The run as it is decided at once, its files not yet complete.
+        how: As for `settle_history`.
     """
-    zeros = zero_counters(run.configuration.functions)
-    found: dict[str, Any] = {"differing": summary.differing_rows, "rows": summary.rows, "stops": summary.stops}
-    for name in summary.counters:
-        for kind, column in _APPLIED.items():
-            path = f"{kind}/{'applier' if kind == 'outcomes' else 'cluster'}={name}"
-            found[f"{kind} {name}"] = _rows(out, path, pc.field(column), (since or {}).get(name))
-        found[f"epochs {name}"] = _rows(
-            out, f"applied_epochs/applier={name}", pc.field("source_epoch"), (since or {}).get(name)
-        )
-        found[f"undecided {name}"] = _rows(
-            out, f"undecided/applier={name}", pc.field("source_epoch"), (since or {}).get(name)
-        )
-        for table in run.schema.tables:
-            if table.full_name in run.setups.at_end[name]:
-                found[f"final {name} {table.name}"] = _rows(out, rows_folder(name, table.full_name))
-            else:
-                epoch = pc.field("NDB$outcome", "source_epoch")
-                path = exceptions_path(name, table.full_name)
-                found[f"exceptions {name} {table.name}"] = _rows(out, path, epoch, (since or {}).get(name))
-    if since is None:
-        found["counters"] = {name: {**zeros, **each} for name, each in summary.counters.items()}
-    return found
-
-
-def _rows(out: Folder, path: str, epoch: pc.Expression | None = None, since: int | None = None) -> Counter[str]:
-    if not out.exists(path):
-        return Counter()
-    rows = pads.dataset(f"{out.uri}/{path}", partitioning=None).to_table(
-        filter=None if since is None else epoch > pa.scalar(since, pa.uint64())
-    )
-    return Counter(map(str, rows.to_pylist()))
+    states = [whole.keep(places[0])]
+    finished(whole)
+    earlier = whole
+    for number, place in enumerate([*places[1:], None]):
+        part = decided(run, history, Folder(str(folder / f"window{number}")), earlier.out, **how)
+        if place is not None:
+            states.append(part.keep(place))
+        finished(part)
+        known = states[number]
+        since = {name: own.source_epoch for name, own in known.clusters.items()}
+        assert part.contents() == whole.contents(since)
+        assert part.counters(known) == whole.counters()
+        earlier = part

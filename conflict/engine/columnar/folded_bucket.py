@@ -110,7 +110,9 @@ class FoldedBucket:
         if bucket.standing is None:
             return None
         numbers, (sets, _) = bucket.standing_images.T[:, of_slot], bucket.logged_sets
-        carries = np.zeros((len(sets.offsets), int(np.diff(bucket.slots).max(initial=0))), np.bool_)
+        # Columns of images of other tables may be more.
+        widest = max(int(np.diff(bucket.slots).max(initial=0)), int(sets.columns.max(initial=-1)) + 1)
+        carries = np.zeros((len(sets.offsets), widest), np.bool_)
         carries[np.repeat(np.arange(len(sets.offsets) - 1), np.diff(sets.offsets)), sets.columns] = True
         chosen = np.append(bucket.standing_sets, len(sets.offsets) - 1)[bucket.standing.image.T][:, of_slot]
         places = np.arange(bucket.slots[-1]) - np.repeat(bucket.slots[:-1], np.diff(bucket.slots))

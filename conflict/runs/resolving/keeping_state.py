@@ -13,6 +13,7 @@ import numpy as np
 
 from conflict.engine.columnar.boundary import Boundary, conflicts_before
 from conflict.engine.columnar.folded_bucket import FoldedBucket, count_bucket
+from conflict.engine.columnar.shown_rows import ShownRows, write_shown
 from conflict.engine.columnar.standing_rows import digest_of_keys, write_standing
 from conflict.engine.columnar.writing.standing import stood_before
 from conflict.engine.inference.moments import Moments
@@ -22,6 +23,7 @@ from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.rules.counters import add_counters, transaction_counters
 from conflict.runs.resolving.bucket_tasks import BucketTask, decided
 from conflict.runs.resolving.deciding_applies import Schedule
+from conflict.runs.resolving.finding_careful import updated_tables
 from conflict.runs.resolving.resolve_stages import ResolveJob, WrittenBuckets
 from conflict.runs.rows.task_inputs import TaskInputs
 from conflict.runs.rows.window import STATE, BucketState, ClusterState, State, digest_of_schedule, write_state
@@ -105,6 +107,7 @@ class _KeepTask:
         result = decided(self.task, bucket, candidates=False)
         stood = stood_before(result, self.before)
         write_standing(run.out.below(STATE), bucket.number, stood.rows)
+        self._keep_shown()
         identities = bucket.keys.column("identity")
         last = [run.manifest.last_epochs[name] for name in bucket.clusters]
         following = [end + 1 if each is None else each for each, end in zip(stood.following, last, strict=True)]
@@ -114,6 +117,13 @@ class _KeepTask:
         told = np.arange(len(applies)) < self.before
         result = _telling(result, told if result.told is None else told & result.told)
         return _Kept(state, [each.counters for each in count_bucket(result)])
+
+    def _keep_shown(self) -> None:
+        """Write what logs said last of its rows."""
+        run = self.task.run
+        bucket = run.load_unseen(self.task.bucket)
+        known = ShownRows.none(len(bucket.key_table)) if run.window is None else run.window.shown(bucket)
+        write_shown(run.out.below(STATE), bucket.number, known.with_later(bucket, updated_tables(run)))
 
 
 def _telling(result: FoldedBucket, told: Bool) -> FoldedBucket:
@@ -128,9 +138,9 @@ def keep_state(
     version: str,
     configuration: str,
     at: int | None = None,
-) -> None:
+) -> State:
     """
-    Write the state of a result at the last epoch apply whose place is given.
+    Write, and return, the state of a result at the last epoch apply whose place is given.
 
     Args:
         job: The stages.
@@ -157,6 +167,7 @@ def keep_state(
         version=version, configuration=configuration, clusters=clusters, buckets=[each.state for each in kept]
     )
     write_state(run.out.below(STATE), state, boundary)
+    return state
 
 
 def _cluster_state(
@@ -192,6 +203,7 @@ def _cluster_state(
         source_epoch=source,
         epoch=epoch,
         group=group,
+        seen=run.manifest.last_epochs[name],
         files=[str(each) for each in run.manifest.files[name]],
         counters=total,
         exceptions=exceptions,

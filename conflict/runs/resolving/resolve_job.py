@@ -362,6 +362,8 @@ class SettledHistory:
     @property
     def state_not_kept(self) -> str | None:
         """Why no later run can go on from it, as the end of a sentence; None if one can."""
+        if self.unlogged:
+            return "clusters changed rows without a log"
         return not_kept(self.job.run, self.schedule, self.resolved, self.moments, self.summary())
 
     def last_applied(self) -> dict[Link, int]:

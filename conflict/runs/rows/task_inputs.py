@@ -272,6 +272,12 @@ class TaskInputs:
             bucket = self.window.later(bucket)
         return bucket if self.left_out is None else bucket.of_keys(~self.left_out.of(number, bucket.key_table))
 
+    def load_unseen(self, number: int) -> Bucket:
+        """Read what a bucket holds, without images, that an earlier result had not read; all without one."""
+        bounds = self.part.bounds if self.window is None else self.window.unseen(self.manifest)
+        layouts = self.manifest.layouts(self.numbers)
+        return load_bucket(self.history, number, self.manifest, self.numbers, layouts, images=False, bounds=bounds)
+
     def careful_keys(self, bucket: Bucket) -> Bool:
         """Return which rows of a bucket the reference engine resolves. Shape (keys,)."""
         if self.careful is None:

@@ -5,6 +5,7 @@ The epochs after an earlier result, and what that result knows of those before: 
     state/conflicts.parquet                  the transactions in conflict until then
     state/rows/bucket=00000.parquet          the rows as they stood, see `conflict.engine.columnar.standing_rows`
     state/images/bucket=00000.parquet        their values
+    state/shown/bucket=00000.parquet         what logs said last, see `conflict.engine.columnar.shown_rows`
 
 Computes docs/windows.md.
 """
@@ -23,6 +24,7 @@ import pyarrow as pa
 from conflict.documents import read
 from conflict.engine.columnar.boundary import Boundary
 from conflict.engine.columnar.bucket import Bucket
+from conflict.engine.columnar.shown_rows import ShownRows, read_shown
 from conflict.engine.columnar.standing_rows import read_standing, refuse_other_keys
 from conflict.engine.ledger.layout import refuse_damaged_result
 from conflict.errors import HistoryError
@@ -47,6 +49,7 @@ class ClusterState:
         source_epoch: The last of these epochs; 0 for none.
         epoch: Own epoch in which that was applied; 0 for none.
         group: Group of that epoch.
+        seen: The last own epoch of its log.
         files: Its binlog files in the History.
         counters: Its status counters until then.
         exceptions: By exceptions table, how often counting had started again, SQL node, restarts of that, and the last
@@ -58,6 +61,7 @@ class ClusterState:
     source_epoch: int
     epoch: int
     group: int
+    seen: int
     files: list[str]
     counters: dict[str, int]
     exceptions: dict[str, list[list[int]]]
@@ -119,6 +123,17 @@ class Window:
             name: Bounds(min(first, own.epoch), manifest.last_epochs[name] if manifest.is_cut(name) else LAST)
             for (name, own), first in zip(self.state.clusters.items(), following, strict=True)
         }
+
+    def unseen(self, manifest: Manifest) -> dict[str, Bounds]:
+        """Return, per cluster, the own epochs that its log had not when the earlier result was made."""
+        return {
+            name: Bounds(own.seen + 1, manifest.last_epochs[name] if manifest.is_cut(name) else LAST)
+            for name, own in self.state.clusters.items()
+        }
+
+    def shown(self, bucket: Bucket) -> ShownRows:
+        """Return what logs said last, up to there, of the rows of a bucket."""
+        return read_shown(self.folder, bucket.number, len(bucket.key_table))
 
     def later(self, bucket: Bucket) -> Bucket:
         """

@@ -1,0 +1,221 @@
+"""Windows: an earlier result and what came after it are the result of the whole."""
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+import conflict
+from benchmarks.makers.pair_maker import make_pair
+from conflict.engine.columnar.beyond_kernels import compares_reflected
+from conflict.errors import ConfigurationError, HistoryError
+from conflict.history.grid.folder import Folder
+from conflict.history.run import Run
+from conflict.results.result import Result
+from conflict.rules.counters import add_counters
+from conflict.rules.replication_table import Role
+from ndb_formats.schema.create_table import parse_schema
+from tests.conflict.growing import RECORDINGS, Recording, commits, ingested
+from tests.conflict.random_histories import (
+    BINLOG_TYPES,
+    ROLES,
+    SCHEMA,
+    SETTINGS,
+    USUAL_ROLES,
+    configuration,
+    make_history,
+)
+from tests.conflict.windows import assert_parts_are_the_whole, decided
+from tests.conflict.written_histories import write_history
+from tests.examples import examples
+
+# A recording of each function.
+FUNCTIONS = (
+    "max/concurrent_5020_type7",
+    "max_delete_win/concurrent_5021_type7",
+    "max_ins/concurrent_5021_type7",
+    "max_del_win_ins/random_22_type2",
+    "old/concurrent_5020_type7",
+    "epoch/concurrent_5021_type8",
+    "epoch_trans/dependent_chain_type8",
+    "epoch2/concurrent_5021_type8",
+    "epoch2_trans/hot_3020_type6",
+)
+# Why some recordings cannot be decided in windows.
+NOT_IN_WINDOWS = {
+    "an applier stops",
+    "its tables have further unique keys or foreign keys",
+    "roles of its clusters change",
+    "rows were judged before the epochs that judged them were committed",
+    "statements change its tables",
+    "the binlogs contradict it",
+    "the reference engine decides some of its rows",
+}
+# Without the further unique key, and without an exceptions table that is logged.
+PLAIN_SCHEMA = SCHEMA.replace(", UNIQUE KEY (v)", "").replace("other$ex", "other$EX")
+
+
+def plain_run(setting: int, roles: tuple[Role, Role], binlog_type: int, *, skip_missing: bool = False) -> Run:
+    """Return a run of random Histories whose tables let it be decided in windows."""
+    run = configuration(setting, roles, binlog_type, skip_missing=skip_missing)
+    return Run(attrs.evolve(run.configuration, schema=parse_schema(PLAIN_SCHEMA, database="db")))
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    steps=st.integers(20, 120),
+    complete=st.booleans(),
+    setting=st.integers(0, len(SETTINGS) - 1),
+    roles=st.sampled_from([*[USUAL_ROLES] * 4, *ROLES]),
+    binlog_type=st.sampled_from(BINLOG_TYPES),
+    buckets=st.integers(1, 3),
+    windows=st.integers(1, 3),
+)
+@example(seed=5, steps=90, complete=True, setting=11, roles=USUAL_ROLES, binlog_type=8, buckets=2, windows=3)
+@examples(25, long=400)
+def test_parts_are_the_whole(
+    seed: int,
+    steps: int,
+    complete: bool,
+    setting: int,
+    roles: tuple[Role, Role],
+    binlog_type: int,
+    buckets: int,
+    windows: int,
+) -> None:
+    """Outcomes, overwritten changes, exceptions rows with their numbers, open decisions, final rows and counters."""
+    history = make_history(seed, steps, complete=complete, roles=roles)
+    run = plain_run(setting, roles, binlog_type)
+    assume(not compares_reflected(run))
+    with tempfile.TemporaryDirectory() as folder:
+        grid, how = Folder(f"{folder}/history"), {"use_evidence": False}
+        write_history(history, run.numbers, grid, buckets=buckets, epochs_per_segment=3)
+        whole = decided(run, grid, Folder(f"{folder}/whole"), **how)
+        assume(whole.not_kept is None)
+        places = tuple(sorted(Random(seed).randint(0, whole.applies) for _ in range(windows)))
+        assert_parts_are_the_whole(run, grid, Path(folder), places, whole, **how)
+
+
+def windows_of(path: Path, folder: Path) -> str | None:
+    """Decide a recording in windows that begin at seeded places; return why it cannot be, None if it was."""
+    recording, history = Recording.copy(path, folder / "copy"), Folder(str(folder / "history"))
+    ingested(recording, history)
+    run = recording.run()
+    whole = decided(run, history, Folder(str(folder / "whole")))
+    why = whole.settled.state_not_kept
+    if why is None:
+        draw = Random(path.name)
+        places = tuple(sorted(draw.randint(0, whole.applies) for _ in range(3)))
+        assert_parts_are_the_whole(run, history, folder, places, whole)
+    return why
+
+
+@pytest.mark.parametrize("case", FUNCTIONS)
+def test_recordings_in_windows(case: str, tmp_path: Path) -> None:
+    """A recording of each function, cut at seeded places."""
+    assert windows_of(RECORDINGS / "conflict" / case, tmp_path) is None
+
+
+@pytest.mark.slow
+def test_every_recording_in_windows(tmp_path: Path) -> None:
+    """Every recording with binlogs is decided in windows, or it is said why not."""
+    found = Counter[str | None]()
+    for path in sorted(each.parent for each in RECORDINGS.rglob("scenario.json")):
+        if list(path.glob("*.binlog.*")):
+            found[windows_of(path, tmp_path / path.relative_to(RECORDINGS))] += 1
+    assert found[None] > 60
+    assert found.keys() - {None} <= NOT_IN_WINDOWS
+
+
+def test_a_history_that_grew(tmp_path: Path) -> None:
+    """What was new since the last result is decided from that, also once more; the final rows are those of all."""
+    run, history, earlier = tmp_path / "run.toml", tmp_path / "history", None
+    make_pair(tmp_path, 2_400, rows=20)
+    logs = {path: (path.read_bytes(), commits(path)) for path in tmp_path.glob("*.000001")}
+    results = []
+    for number, share in enumerate((4, 7, 10)):
+        for path, (data, ends) in logs.items():
+            path.write_bytes(data[: ends[len(ends) * share // 10 - 1]])
+        conflict.ingest(run, out=history, engine="local")
+        how = {"history": history, "engine": "local", "after": earlier, "keep_state": share < 10}
+        earlier = tmp_path / f"part{number}"
+        results.append(conflict.resolve(run, out=earlier, **how))
+    part, whole = results[-1], conflict.resolve(run, out=tmp_path / "whole", history=history, engine="local")
+    after = part.run["after"]
+    assert (part.run["rows"], part.run["differing_rows"]) == (whole.run["rows"], whole.run["differing_rows"])
+    assert all(epoch > results[1].run["after"]["source_epochs"][name] for name, epoch in after["source_epochs"].items())
+    for name, counters in whole.counters.items():
+        assert add_counters([after["counters"][name], part.counters[name]]) == counters
+        for table in whole.tables:
+            assert sorted_rows(part.rows(name, table)) == sorted_rows(whole.rows(name, table))
+    outcomes = [
+        row for row in whole.outcomes().to_pylist() if row["source_epoch"] > after["source_epochs"][row["applier"]]
+    ]
+    assert Counter(map(str, part.outcomes().to_pylist())) == Counter(map(str, outcomes))
+    assert outcomes
+
+
+def sorted_rows(rows: pa.Table) -> list[str]:
+    """Return rows in an order that does not depend on buckets."""
+    return sorted(map(str, rows.to_pylist()))
+
+
+class TestRefusals:
+    """What is refused, in words."""
+
+    @pytest.fixture(scope="class")
+    def kept(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        """A run with a History, and a result with a state."""
+        folder = tmp_path_factory.mktemp("kept")
+        make_pair(folder, 1_200, rows=20)
+        conflict.ingest(folder / "run.toml", out=folder / "history", engine="local")
+        for name, state in (("with", True), ("without", False)):
+            conflict.resolve(
+                folder / "run.toml", out=folder / name, history=folder / "history", engine="local", keep_state=state
+            )
+        return folder
+
+    def window(self, kept: Path, out: Path, **how: Any) -> Result:
+        """Decide what came after the result with a state: nothing."""
+        options = {"history": kept / "history", "engine": "local", "after": kept / "with", **how}
+        return conflict.resolve(kept / "run.toml", out=out, **options)
+
+    def test_nothing_came_later(self, kept: Path, tmp_path: Path) -> None:
+        """A window without epochs has the final rows of the result before it."""
+        found, before = self.window(kept, tmp_path / "out"), conflict.read_result(kept / "with")
+        assert found.run["rows"] == before.run["rows"]
+        assert found.run["differing_rows"] == before.run["differing_rows"]
+        assert found.run["after"]["counters"] == before.counters
+
+    def test_no_state(self, kept: Path, tmp_path: Path) -> None:
+        """A result without a state."""
+        with pytest.raises(HistoryError, match="has no state to go on from"):
+            self.window(kept, tmp_path / "out", after=kept / "without")
+
+    def test_other_function(self, kept: Path, tmp_path: Path) -> None:
+        """A result under another conflict function."""
+        text = (kept / "run.toml").read_text("utf-8")
+        (kept / "other.toml").write_text(text.replace("NDB$MAX(", "NDB$MAX_DELETE_WIN("), "utf-8")
+        options = {"history": kept / "history", "engine": "local", "after": kept / "with"}
+        with pytest.raises(HistoryError, match="with other tables, functions or servers"):
+            conflict.resolve(kept / "other.toml", out=tmp_path / "out", **options)
+
+    def test_no_history(self, kept: Path, tmp_path: Path) -> None:
+        """No History that stays."""
+        with pytest.raises(ConfigurationError, match="--after needs a History that stays"):
+            self.window(kept, tmp_path / "out", history=None)
+        with pytest.raises(ConfigurationError, match="--keep-state needs a History that stays"):
+            self.window(kept, tmp_path / "out", history=None, after=None, keep_state=True)
+
+    def test_stories_need_the_whole(self, kept: Path, tmp_path: Path) -> None:
+        """A window cannot be explained or repaired."""
+        found = self.window(kept, tmp_path / "out")
+        with pytest.raises(HistoryError, match="tells only of what came after"):
+            conflict.explain(found, "account", 1)
