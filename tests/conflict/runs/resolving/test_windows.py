@@ -167,55 +167,58 @@ def sorted_rows(rows: pa.Table) -> list[str]:
     return sorted(map(str, rows.to_pylist()))
 
 
-class TestRefusals:
-    """What is refused, in words."""
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with a History, and a result with a state."""
+    folder = tmp_path_factory.mktemp("kept")
+    make_pair(folder, 1_200, rows=20)
+    conflict.ingest(folder / "run.toml", out=folder / "history", engine="local")
+    for name, state in (("with", True), ("without", False)):
+        conflict.resolve(
+            folder / "run.toml", out=folder / name, history=folder / "history", engine="local", keep_state=state
+        )
+    return folder
 
-    @pytest.fixture(scope="class")
-    def kept(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
-        """A run with a History, and a result with a state."""
-        folder = tmp_path_factory.mktemp("kept")
-        make_pair(folder, 1_200, rows=20)
-        conflict.ingest(folder / "run.toml", out=folder / "history", engine="local")
-        for name, state in (("with", True), ("without", False)):
-            conflict.resolve(
-                folder / "run.toml", out=folder / name, history=folder / "history", engine="local", keep_state=state
-            )
-        return folder
 
-    def window(self, kept: Path, out: Path, **how: Any) -> Result:
-        """Decide what came after the result with a state: nothing."""
-        options = {"history": kept / "history", "engine": "local", "after": kept / "with", **how}
-        return conflict.resolve(kept / "run.toml", out=out, **options)
+def window(kept: Path, out: Path, **how: Any) -> Result:
+    """Decide what came after the result with a state: nothing."""
+    options = {"history": kept / "history", "engine": "local", "after": kept / "with", **how}
+    return conflict.resolve(kept / "run.toml", out=out, **options)
 
-    def test_nothing_came_later(self, kept: Path, tmp_path: Path) -> None:
-        """A window without epochs has the final rows of the result before it."""
-        found, before = self.window(kept, tmp_path / "out"), conflict.read_result(kept / "with")
-        assert found.run["rows"] == before.run["rows"]
-        assert found.run["differing_rows"] == before.run["differing_rows"]
-        assert found.run["after"]["counters"] == before.counters
 
-    def test_no_state(self, kept: Path, tmp_path: Path) -> None:
-        """A result without a state."""
-        with pytest.raises(HistoryError, match="has no state to go on from"):
-            self.window(kept, tmp_path / "out", after=kept / "without")
+def test_nothing_came_later(kept: Path, tmp_path: Path) -> None:
+    """A window without epochs has the final rows of the result before it."""
+    found, before = window(kept, tmp_path / "out"), conflict.read_result(kept / "with")
+    assert found.run["rows"] == before.run["rows"]
+    assert found.run["differing_rows"] == before.run["differing_rows"]
+    assert found.run["after"]["counters"] == before.counters
 
-    def test_other_function(self, kept: Path, tmp_path: Path) -> None:
-        """A result under another conflict function."""
-        text = (kept / "run.toml").read_text("utf-8")
-        (kept / "other.toml").write_text(text.replace("NDB$MAX(", "NDB$MAX_DELETE_WIN("), "utf-8")
-        options = {"history": kept / "history", "engine": "local", "after": kept / "with"}
-        with pytest.raises(HistoryError, match="with other tables, functions or servers"):
-            conflict.resolve(kept / "other.toml", out=tmp_path / "out", **options)
 
-    def test_no_history(self, kept: Path, tmp_path: Path) -> None:
-        """No History that stays."""
-        with pytest.raises(ConfigurationError, match="--after needs a History that stays"):
-            self.window(kept, tmp_path / "out", history=None)
-        with pytest.raises(ConfigurationError, match="--keep-state needs a History that stays"):
-            self.window(kept, tmp_path / "out", history=None, after=None, keep_state=True)
+def test_no_state(kept: Path, tmp_path: Path) -> None:
+    """A result without a state."""
+    with pytest.raises(HistoryError, match="has no state to go on from"):
+        window(kept, tmp_path / "out", after=kept / "without")
 
-    def test_stories_need_the_whole(self, kept: Path, tmp_path: Path) -> None:
-        """A window cannot be explained or repaired."""
-        found = self.window(kept, tmp_path / "out")
-        with pytest.raises(HistoryError, match="tells only of what came after"):
-            conflict.explain(found, "account", 1)
+
+def test_other_function(kept: Path, tmp_path: Path) -> None:
+    """A result under another conflict function."""
+    text = (kept / "run.toml").read_text("utf-8")
+    (kept / "other.toml").write_text(text.replace("NDB$MAX(", "NDB$MAX_DELETE_WIN("), "utf-8")
+    options = {"history": kept / "history", "engine": "local", "after": kept / "with"}
+    with pytest.raises(HistoryError, match="with other tables, functions or servers"):
+        conflict.resolve(kept / "other.toml", out=tmp_path / "out", **options)
+
+
+def test_no_history(kept: Path, tmp_path: Path) -> None:
+    """No History that stays."""
+    with pytest.raises(ConfigurationError, match="--after needs a History that stays"):
+        window(kept, tmp_path / "out", history=None)
+    with pytest.raises(ConfigurationError, match="--keep-state needs a History that stays"):
+        window(kept, tmp_path / "out", history=None, after=None, keep_state=True)
+
+
+def test_stories_need_the_whole(kept: Path, tmp_path: Path) -> None:
+    """A window cannot be explained or repaired."""
+    found = window(kept, tmp_path / "out")
+    with pytest.raises(HistoryError, match="tells only of what came after"):
+        conflict.explain(found, table="account", key=1)
