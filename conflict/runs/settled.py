@@ -46,7 +46,8 @@ from conflict.runs.history_facts import (
 from conflict.runs.ingest_job import ingest
 from conflict.runs.reference_run import run_in_memory
 from conflict.runs.resolving.finding_careful import find_unlogged, followed, follows_from
-from conflict.runs.resolving.resolve_job import SettledHistory, not_after, run_of_part, settle_history
+from conflict.runs.resolving.resolve_job import SettledHistory, run_of_part, settle_history
+from conflict.runs.resolving.windows import not_after
 from conflict.runs.rows.keyless_rows import changes_older_keyless_rows
 from conflict.runs.rows.readings_of_history import TOLD_BY_HISTORY, readings_of_history
 from conflict.runs.rows.task_inputs import WHOLE, part_of_log

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from conflict.engine.columnar.bucket import NO_IMAGE, Bucket, in_order_of_columns
+from conflict.engine.columnar.bucket import NO_IMAGE, Bucket
+from conflict.engine.columnar.bucket_images import in_order_of_columns
 from conflict.engine.kernels.arrays import Int32, Int64
 from conflict.engine.kernels.column_scans import distinct_numbers
 from conflict.engine.kernels.provenance import ABSENT_IMAGE

@@ -6,7 +6,7 @@ What cannot be carried over is said in words, and nothing is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -25,32 +25,9 @@ from conflict.runs.resolving.bucket_tasks import BucketTask, decided
 from conflict.runs.resolving.deciding_applies import Schedule
 from conflict.runs.resolving.finding_careful import updated_tables
 from conflict.runs.resolving.resolve_stages import ResolveJob, WrittenBuckets
+from conflict.runs.resolving.windows import not_for_windows
 from conflict.runs.rows.task_inputs import TaskInputs
 from conflict.runs.rows.window import STATE, BucketState, ClusterState, State, digest_of_schedule, write_state
-
-
-def not_for_windows(run: TaskInputs, schedule: Schedule) -> str | None:
-    """Return why the epochs of a run cannot be decided in windows, as the end of a sentence; None if they can."""
-    return next(_not_for_windows(run, schedule), None)
-
-
-def _not_for_windows(run: TaskInputs, schedule: Schedule) -> Iterator[str]:
-    if run.has_careful_rows:
-        yield "the reference engine decides some of its rows"
-    if run.part.starts or run.part.bounds is not None:
-        yield "it reads a part of the logs, or these start in the middle"
-    if run.checks_unique_keys or run.linked.tables.any():
-        yield "its tables have further unique keys or foreign keys"
-    if any(cluster.steps or cluster.renewed for cluster in run.clusters):
-        yield "statements change its tables"
-    if any(cluster.later_roles for cluster in run.clusters):
-        yield "roles of its clusters change"
-    epochs = [own.applied_alone()["foreign_epoch"] for own in schedule.values()]
-    if any((each[1:] <= each[:-1]).any() for each in epochs):
-        yield "a channel was set back"
-    exceptions = [setup.exceptions for cluster in run.clusters for setup in cluster.setups]
-    if any(each is not None and each.replicated for each in exceptions):
-        yield "an exceptions table is logged, so that the other cluster receives its rows"
 
 
 def not_kept(

@@ -56,16 +56,17 @@ from conflict.history.scheduling.summaries import EpochSizes
 from conflict.history.tasks import Runner
 from conflict.history.timeline import Position
 from conflict.history.unlogged import UnloggedChange
-from conflict.results.run_document import After, RunDocument, configuration_json, versions
+from conflict.results.run_document import RunDocument, configuration_json, versions
 from conflict.rules.counters import transaction_counters
 from conflict.runs.resolving.deciding_applies import Schedule
 from conflict.runs.resolving.finding_careful import with_respelled
-from conflict.runs.resolving.keeping_state import keep_state, not_for_windows, not_kept
+from conflict.runs.resolving.keeping_state import keep_state, not_kept
 from conflict.runs.resolving.other_forms import meets_another_form
 from conflict.runs.resolving.resolve_stages import ResolveJob, WrittenBuckets
 from conflict.runs.resolving.settling import Examined, Settling, layouts_of
+from conflict.runs.resolving.windows import told_after, window_after
 from conflict.runs.rows.task_inputs import WHOLE, LogPart, ReadPart, TaskInputs
-from conflict.runs.rows.window import STATE, Window, digest_of_configuration, read_window, refuse_other_history
+from conflict.runs.rows.window import digest_of_configuration
 
 
 def resolve_history(
@@ -147,7 +148,7 @@ def settle_history(
     if log_part.starts_in_the_middle and not common.refreshes_tell:
         return CareKind.MIDDLE_REFRESHES
     if options.after is not None:
-        common = attrs.evolve(common, window=_window(options.after, run, common, schedule))
+        common = attrs.evolve(common, window=window_after(options.after, run, common, schedule))
     job = ResolveJob(runner, common, progress)
     # What the binlogs leave open is looked for in the whole History of a row.
     settling = Settling(runner, _without_window(common), run, progress, changes)
@@ -167,27 +168,6 @@ def settle_history(
 
 def _without_window(run: TaskInputs) -> TaskInputs:
     return attrs.evolve(run, window=None)
-
-
-def _window(earlier: Folder, run: Run, common: TaskInputs, schedule: Schedule) -> Window:
-    """
-    Return what an earlier result knows of a run.
-
-    Raises:
-        ConfigurationError: The run cannot be decided in windows.
-        HistoryError: It knows nothing, or is of another run.
-    """
-    why = not_for_windows(common, schedule)
-    if why is not None:
-        raise not_after(why)
-    window = read_window(earlier, versions()["ndb-conflict"], digest_of_configuration(configuration_json(run)))
-    refuse_other_history(window, common.manifest, schedule)
-    return window
-
-
-def not_after(why: str) -> ConfigurationError:
-    """Return the error of a run that cannot go on from an earlier result."""
-    return ConfigurationError(f"this cannot be resolved after an earlier result, because {why}; resolve all of it")
 
 
 def _with_care(
@@ -348,16 +328,7 @@ class SettledHistory:
     def told_in_part(self, resolved: RunDocument) -> RunDocument:
         """Return a result that says where it begins, with the row changes that clusters made from there on."""
         window = self.job.run.window
-        if window is None:
-            return resolved
-        own, sizes = window.state.clusters, self.epoch_sizes()
-        after = After(
-            window.folder.uri.removesuffix(f"/{STATE}"),
-            {name: each.source_epoch for name, each in own.items()},
-            {name: each.counters for name, each in own.items()},
-        )
-        later = {name: sizes[name].changes[sizes[name].numbers > np.uint64(each.epoch)] for name, each in own.items()}
-        return attrs.evolve(resolved, after=after, changes=sum(int(each.sum()) for each in later.values()))
+        return resolved if window is None else told_after(window, resolved, self.epoch_sizes())
 
     @property
     def state_not_kept(self) -> str | None:

@@ -95,7 +95,8 @@ def test_parts_are_the_whole(
     run = plain_run(setting, roles, binlog_type)
     assume(not compares_reflected(run))
     with tempfile.TemporaryDirectory() as folder:
-        grid, how = Folder(f"{folder}/history"), {"use_evidence": False}
+        grid = Folder(f"{folder}/history")
+        how: dict[str, Any] = {"use_evidence": False}
         write_history(history, run.numbers, grid, buckets=buckets, epochs_per_segment=3)
         whole = decided(run, grid, Folder(f"{folder}/whole"), **how)
         assume(whole.not_kept is None)
@@ -144,7 +145,7 @@ def test_a_history_that_grew(tmp_path: Path) -> None:
         for path, (data, ends) in logs.items():
             path.write_bytes(data[: ends[len(ends) * share // 10 - 1]])
         conflict.ingest(run, out=history, engine="local")
-        how = {"history": history, "engine": "local", "after": earlier, "keep_state": share < 10}
+        how: dict[str, Any] = {"history": history, "engine": "local", "after": earlier, "keep_state": share < 10}
         earlier = tmp_path / f"part{number}"
         results.append(conflict.resolve(run, out=earlier, **how))
     part, whole = results[-1], conflict.resolve(run, out=tmp_path / "whole", history=history, engine="local")
@@ -182,13 +183,13 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def window(kept: Path, out: Path, **how: Any) -> Result:
     """Decide what came after the result with a state: nothing."""
-    options = {"history": kept / "history", "engine": "local", "after": kept / "with", **how}
+    options: dict[str, Any] = {"history": kept / "history", "engine": "local", "after": kept / "with", **how}
     return conflict.resolve(kept / "run.toml", out=out, **options)
 
 
 def test_nothing_came_later(kept: Path, tmp_path: Path) -> None:
     """A window without epochs has the final rows of the result before it."""
-    found, before = window(kept, tmp_path / "out"), conflict.read_result(kept / "with")
+    found, before = window(kept, tmp_path / "out"), conflict.read_result(str(kept / "with"))
     assert found.run["rows"] == before.run["rows"]
     assert found.run["differing_rows"] == before.run["differing_rows"]
     assert found.run["after"]["counters"] == before.counters
@@ -204,7 +205,7 @@ def test_other_function(kept: Path, tmp_path: Path) -> None:
     """A result under another conflict function."""
     text = (kept / "run.toml").read_text("utf-8")
     (kept / "other.toml").write_text(text.replace("NDB$MAX(", "NDB$MAX_DELETE_WIN("), "utf-8")
-    options = {"history": kept / "history", "engine": "local", "after": kept / "with"}
+    options: dict[str, Any] = {"history": kept / "history", "engine": "local", "after": kept / "with"}
     with pytest.raises(HistoryError, match="with other tables, functions or servers"):
         conflict.resolve(kept / "other.toml", out=tmp_path / "out", **options)
 
