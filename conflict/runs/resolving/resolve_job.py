@@ -56,7 +56,7 @@ from conflict.history.scheduling.summaries import EpochSizes
 from conflict.history.tasks import Runner
 from conflict.history.timeline import Position
 from conflict.history.unlogged import UnloggedChange
-from conflict.results.run_document import RunDocument, configuration_json, versions
+from conflict.results.run_document import RunDocument, versions
 from conflict.rules.counters import transaction_counters
 from conflict.runs.resolving.deciding_applies import Schedule
 from conflict.runs.resolving.finding_careful import with_respelled
@@ -327,8 +327,10 @@ class SettledHistory:
 
     def told_in_part(self, resolved: RunDocument) -> RunDocument:
         """Return a result that says where it begins, with the row changes that clusters made from there on."""
-        window = self.job.run.window
-        return resolved if window is None else told_after(window, resolved, self.epoch_sizes())
+        window, earlier = self.job.run.window, self.job.run.options.after
+        if window is None or earlier is None:
+            return resolved
+        return told_after(window, earlier, resolved, self.epoch_sizes())
 
     @property
     def state_not_kept(self) -> str | None:
@@ -357,7 +359,7 @@ class SettledHistory:
         """Write what is not written bucket by bucket: the applied epochs, and what the binlogs leave open."""
         run = self.job.run
         if run.options.keep_state and self.state_not_kept is None:
-            of_run = versions()["ndb-conflict"], digest_of_configuration(configuration_json(self.configured))
+            of_run = versions()["ndb-conflict"], digest_of_configuration(self.configured)
             keep_state(self.job, self.schedule, self.resolved, *of_run)
         run.shared.delete()
         _write_applied_epochs(run.out, run.clusters, self.resolved.found.applies, self._told)

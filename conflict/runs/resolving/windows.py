@@ -13,10 +13,10 @@ from conflict.errors import ConfigurationError
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
 from conflict.history.scheduling.summaries import EpochSizes
-from conflict.results.run_document import After, RunDocument, configuration_json, versions
+from conflict.results.run_document import After, RunDocument, versions
 from conflict.runs.resolving.deciding_applies import Schedule
 from conflict.runs.rows.task_inputs import TaskInputs
-from conflict.runs.rows.window import STATE, Window, digest_of_configuration, read_window, refuse_other_history
+from conflict.runs.rows.window import Window, digest_of_configuration, read_window, refuse_other_history
 
 
 def not_for_windows(run: TaskInputs, schedule: Schedule) -> str | None:
@@ -54,7 +54,7 @@ def window_after(earlier: Folder, run: Run, common: TaskInputs, schedule: Schedu
     why = not_for_windows(common, schedule)
     if why is not None:
         raise not_after(why)
-    window = read_window(earlier, versions()["ndb-conflict"], digest_of_configuration(configuration_json(run)))
+    window = read_window(earlier, versions()["ndb-conflict"], digest_of_configuration(run))
     refuse_other_history(window, common.manifest, schedule)
     return window
 
@@ -64,18 +64,19 @@ def not_after(why: str) -> ConfigurationError:
     return ConfigurationError(f"this cannot be resolved after an earlier result, because {why}; resolve all of it")
 
 
-def told_after(window: Window, resolved: RunDocument, sizes: Mapping[str, EpochSizes]) -> RunDocument:
+def told_after(window: Window, earlier: Folder, resolved: RunDocument, sizes: Mapping[str, EpochSizes]) -> RunDocument:
     """
     Return a result that says where it begins, with the row changes that clusters made from there on.
 
     Args:
         window: What it goes on from.
+        earlier: Folder of the earlier result.
         resolved: The result.
         sizes: Per cluster, its own epochs.
     """
     own = window.state.clusters
     after = After(
-        window.folder.uri.removesuffix(f"/{STATE}"),
+        earlier.uri,
         {name: each.source_epoch for name, each in own.items()},
         {name: each.counters for name, each in own.items()},
     )

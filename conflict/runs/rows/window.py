@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
 
 import attrs
 import numpy as np
@@ -30,8 +29,10 @@ from conflict.engine.ledger.layout import refuse_damaged_result
 from conflict.errors import HistoryError
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
+from conflict.history.run import Run
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.start import LAST, Bounds
+from conflict.results.run_document import configuration_json
 
 STATE = "state"
 _BOUNDARY, _CONFLICTS = "boundary.json", "conflicts.parquet"
@@ -161,11 +162,14 @@ def digest_of_schedule(own: ScheduleColumns, applied: int) -> str:
     return digest.hexdigest()
 
 
-def digest_of_configuration(configuration: Mapping[str, Any]) -> str:
-    """Return a digest of the entry ``configuration`` of `run.json`, whatever the binlogs are."""
-    clusters = {name: {**own, "binlogs": None} for name, own in configuration["clusters"].items()}
-    text = json.dumps({**configuration, "clusters": clusters}, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
+def digest_of_configuration(run: Run) -> str:
+    """Return a digest of what decides in a run besides its binlogs: tables, functions, servers, filters."""
+    document = configuration_json(run)
+    clusters = {name: {**own, "binlogs": None} for name, own in document["clusters"].items()}
+    filters = {" ".join(pair): attrs.asdict(each) for pair, each in run.links.filters.items()}
+    skips = run.configuration.skip_missing
+    deciding = {**document, "clusters": clusters, "filters": filters, "skip_missing": skips}
+    return hashlib.sha256(json.dumps(deciding, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def write_state(folder: Folder, state: State, boundary: Boundary) -> None:
