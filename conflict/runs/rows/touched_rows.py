@@ -91,7 +91,9 @@ def read_touched(task: TouchedTask) -> TouchedRows:
     chosen = careful.copy()
     for key, _ in looked_at:
         chosen[key] = True
-    bucket = whole.of_keys(chosen)  # of most rows, nothing but the key is read
+    bucket = whole.of_keys(chosen)  # most rows are left out before all is read of the others, at once
+    for columns in (*bucket.changes, *bucket.consequences):
+        columns.read(columns.schema.names)
     spans = _needed(bucket, task, looked_at, careful)
     chosen = np.zeros(len(bucket.key_table), np.bool_)
     for each in spans:

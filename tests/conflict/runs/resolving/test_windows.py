@@ -1,5 +1,6 @@
 """Windows: an earlier result and what came after it are the result of the whole."""
 
+import shutil
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -7,13 +8,11 @@ from random import Random
 from typing import Any
 
 import attrs
-import pyarrow as pa
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import conflict
-from benchmarks.makers.pair_maker import make_pair
 from conflict.engine.columnar.beyond_kernels import compares_reflected
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid.folder import Folder
@@ -21,8 +20,9 @@ from conflict.history.run import Run
 from conflict.results.result import Result
 from conflict.rules.counters import add_counters
 from conflict.rules.replication_table import Role
+from conflict.runs.rows.window import State
 from ndb_formats.schema.create_table import parse_schema
-from tests.conflict.growing import RECORDINGS, Recording, commits, ingested
+from tests.conflict.growing import DEMO, RECORDINGS, Recording, commits, ingested
 from tests.conflict.random_histories import (
     BINLOG_TYPES,
     ROLES,
@@ -32,7 +32,7 @@ from tests.conflict.random_histories import (
     configuration,
     make_history,
 )
-from tests.conflict.windows import assert_parts_are_the_whole, decided
+from tests.conflict.windows import Part, assert_parts_are_the_whole, decided, finished
 from tests.conflict.written_histories import write_history
 from tests.examples import examples
 
@@ -136,43 +136,32 @@ def test_every_recording_in_windows(tmp_path: Path) -> None:
 
 
 def test_a_history_that_grew(tmp_path: Path) -> None:
-    """What was new since the last result is decided from that, also once more; the final rows are those of all."""
-    run, history, earlier = tmp_path / "run.toml", tmp_path / "history", None
-    make_pair(tmp_path, 2_400, rows=20)
-    logs = {path: (path.read_bytes(), commits(path)) for path in tmp_path.glob("*.000001")}
-    results = []
-    for number, share in enumerate((4, 7, 10)):
-        for path, (data, ends) in logs.items():
-            path.write_bytes(data[: ends[len(ends) * share // 10 - 1]])
-        conflict.ingest(run, out=history, engine="local")
-        how: dict[str, Any] = {"history": history, "engine": "local", "after": earlier, "keep_state": share < 10}
-        earlier = tmp_path / f"part{number}"
-        results.append(conflict.resolve(run, out=earlier, **how))
-    part, whole = results[-1], conflict.resolve(run, out=tmp_path / "whole", history=history, engine="local")
-    after = part.run["after"]
-    assert (part.run["rows"], part.run["differing_rows"]) == (whole.run["rows"], whole.run["differing_rows"])
-    assert all(epoch > results[1].run["after"]["source_epochs"][name] for name, epoch in after["source_epochs"].items())
-    for name, counters in whole.counters.items():
-        assert add_counters([after["counters"][name], part.counters[name]]) == counters
-        for table in whole.tables:
-            assert sorted_rows(part.rows(name, table)) == sorted_rows(whole.rows(name, table))
-    outcomes = [
-        row for row in whole.outcomes().to_pylist() if row["source_epoch"] > after["source_epochs"][row["applier"]]
-    ]
-    assert Counter(map(str, part.outcomes().to_pylist())) == Counter(map(str, outcomes))
-    assert outcomes
-
-
-def sorted_rows(rows: pa.Table) -> list[str]:
-    """Return rows in an order that does not depend on buckets."""
-    return sorted(map(str, rows.to_pylist()))
+    """What was new since the last result is decided from that, also once more."""
+    recording = Recording.copy(RECORDINGS / "conflict" / "old" / "concurrent_5020_type7", tmp_path / "copy")
+    ends = {name: commits(file) for name, file in recording.files.items()}
+    history, parts, states = Folder(str(tmp_path / "history")), list[Part](), list[State]()
+    for share in (4, 7, 10):
+        recording.cut({name: each[len(each) * share // 10 - 1] for name, each in ends.items()})
+        ingested(recording, history)
+        earlier = parts[-1].out if parts else None
+        parts.append(decided(recording.run(), history, Folder(str(tmp_path / f"part{share}")), earlier))
+        if share < 10:
+            assert parts[-1].settled.state_not_kept is None
+            states.append(parts[-1].keep(parts[-1].applies))
+        finished(parts[-1])
+    whole = finished(decided(recording.run(), history, Folder(str(tmp_path / "whole"))))
+    since = {name: own.source_epoch for name, own in states[-1].clusters.items()}
+    assert parts[-1].contents() == whole.contents(since)
+    assert parts[-1].counters(states[-1]) == whole.counters()
+    first, second = (sum(own.applied for own in state.clusters.values()) for state in states)
+    assert 0 < first < second
 
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with a History, and a result with a state."""
     folder = tmp_path_factory.mktemp("kept")
-    make_pair(folder, 1_200, rows=20)
+    shutil.copytree(DEMO, folder, dirs_exist_ok=True)
     conflict.ingest(folder / "run.toml", out=folder / "history", engine="local")
     for name, state in (("with", True), ("without", False)):
         conflict.resolve(
@@ -182,17 +171,18 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def window(kept: Path, out: Path, **how: Any) -> Result:
-    """Decide what came after the result with a state: nothing."""
+    """Decide what came after the result with a state."""
     options: dict[str, Any] = {"history": kept / "history", "engine": "local", "after": kept / "with", **how}
     return conflict.resolve(kept / "run.toml", out=out, **options)
 
 
-def test_nothing_came_later(kept: Path, tmp_path: Path) -> None:
-    """A window without epochs has the final rows of the result before it."""
+def test_the_same_end(kept: Path, tmp_path: Path) -> None:
+    """A window of the same logs ends with the same rows and counters."""
     found, before = window(kept, tmp_path / "out"), conflict.read_result(str(kept / "with"))
     assert found.run["rows"] == before.run["rows"]
     assert found.run["differing_rows"] == before.run["differing_rows"]
-    assert found.run["after"]["counters"] == before.counters
+    for name, counters in before.counters.items():
+        assert add_counters([found.run["after"]["counters"][name], found.counters[name]]) == counters
 
 
 def test_no_state(kept: Path, tmp_path: Path) -> None:
@@ -204,7 +194,7 @@ def test_no_state(kept: Path, tmp_path: Path) -> None:
 def test_other_function(kept: Path, tmp_path: Path) -> None:
     """A result under another conflict function."""
     text = (kept / "run.toml").read_text("utf-8")
-    (kept / "other.toml").write_text(text.replace("NDB$MAX(", "NDB$MAX_DELETE_WIN("), "utf-8")
+    (kept / "other.toml").write_text(text.replace("NDB$EPOCH(", "NDB$EPOCH_TRANS("), "utf-8")
     options: dict[str, Any] = {"history": kept / "history", "engine": "local", "after": kept / "with"}
     with pytest.raises(HistoryError, match="with other tables, functions or servers"):
         conflict.resolve(kept / "other.toml", out=tmp_path / "out", **options)
@@ -222,4 +212,4 @@ def test_stories_need_the_whole(kept: Path, tmp_path: Path) -> None:
     """A window cannot be explained or repaired."""
     found = window(kept, tmp_path / "out")
     with pytest.raises(HistoryError, match="tells only of what came after"):
-        conflict.explain(found, table="account", key=1)
+        conflict.explain(found, table="plain", key=1)
