@@ -61,7 +61,7 @@ class Part:
         """Keep its state before an epoch apply, and return it."""
         found, version = self.settled, versions()["ndb-conflict"]
         digest = digest_of_configuration(found.configured)
-        return keep_state(found.job, found.schedule, found.resolved, version, digest, at)
+        return keep_state(found.job, found.schedule, found.resolved, version, digest, found.unsure, at)
 
     def contents(self, since: Mapping[str, int] | None = None) -> Contents:
         """

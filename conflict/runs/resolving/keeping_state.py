@@ -6,7 +6,7 @@ What cannot be carried over is said in words, and nothing is kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -19,7 +19,8 @@ from conflict.engine.columnar.writing.standing import stood_before
 from conflict.engine.inference.moments import Moments
 from conflict.engine.kernels.arrays import Bool, EpochApplies
 from conflict.engine.ledger.summary import RunSummary
-from conflict.history.scheduling.schedule_columns import ScheduleColumns
+from conflict.history.scheduling.schedule_columns import ScheduleColumns, among
+from conflict.history.scheduling.start import LAST
 from conflict.rules.counters import add_counters, transaction_counters
 from conflict.runs.resolving.bucket_tasks import BucketTask, decided
 from conflict.runs.resolving.deciding_applies import Schedule
@@ -44,13 +45,25 @@ def not_kept(
     return next((what for what, holds in found.items() if what and holds), None)
 
 
-def sure_applies(schedule: Schedule, applies: EpochApplies) -> int:
-    """Return how many epoch applies in order come before the first one whose place is not given."""
+def sure_applies(schedule: Schedule, applies: EpochApplies, unsure: Collection[tuple[str, int]]) -> int:
+    """
+    Return how many epoch applies in order come before the first one whose place later logs may show otherwise.
+
+    An epoch without a trace has its place for good if a later trace stands after it, and no other place is possible.
+
+    Args:
+        schedule: Per cluster, the epoch applies of its applier, at their places.
+        applies: All in order.
+        unsure: Applier and number of epochs whose place is open, or that were never applied.
+    """
     most = len(applies)
-    for side, own in enumerate(schedule.values()):
-        if len(own.windowed):
+    for side, (name, own) in enumerate(schedule.items()):
+        open_ones = np.array(sorted(epoch for applier, epoch in unsure if applier == name), np.uint64)
+        moving = among(own["foreign_epoch"], open_ones)
+        moving[own.windowed] |= own["before_epoch"][own.windowed] == LAST
+        if moving.any():
             # Those that count as applied are numbered without the others.
-            count = int(own["applied"][: own.windowed[0]].sum())
+            count = int(own["applied"][: int(np.argmax(moving))].sum())
             later = np.flatnonzero((applies.applier == side) & (applies.number >= count))
             most = min(most, int(later[0])) if len(later) else most
     return most
@@ -114,6 +127,7 @@ def keep_state(
     resolved: WrittenBuckets,
     version: str,
     configuration: str,
+    unsure: Collection[tuple[str, int]],
     at: int | None = None,
 ) -> State:
     """
@@ -125,10 +139,11 @@ def keep_state(
         resolved: The result.
         version: See `State`.
         configuration: See `State`.
+        unsure: See `sure_applies`.
         at: Number of the epoch apply before which it is, if its place is given; None for the last place that is.
     """
     run, found = job.run, resolved.found
-    sure = sure_applies(schedule, found.applies)
+    sure = sure_applies(schedule, found.applies, unsure)
     before = sure if at is None else min(at, sure)
     tasks = [_KeepTask(task, before) for task in job.tasks_at_end(found)]
     kept = job.stage("keeping rows", _KeepTask.keep, tasks)

@@ -66,7 +66,7 @@ from conflict.runs.resolving.resolve_stages import ResolveJob, WrittenBuckets
 from conflict.runs.resolving.settling import Examined, Settling, layouts_of
 from conflict.runs.resolving.windows import told_after, window_after
 from conflict.runs.rows.task_inputs import WHOLE, LogPart, ReadPart, TaskInputs
-from conflict.runs.rows.window import digest_of_configuration
+from conflict.runs.rows.window import digest_of_configuration, refuse_other_history
 
 
 def resolve_history(
@@ -201,6 +201,8 @@ def _settled(
     """Resolve the buckets, with untraced epochs where they were placed; or say why the kernels cannot."""
     if placed is not None:
         schedule = {name: own.with_places(placed.applies[name]) for name, own in schedule.items()}
+    if job.run.window is not None:
+        refuse_other_history(job.run.window, job.run.manifest, schedule)
     if meets_another_form(job.run, schedule):
         return CareKind.OTHER_FORM
     starts = job.run.part.starts
@@ -333,6 +335,12 @@ class SettledHistory:
         return told_after(window, earlier, resolved, self.epoch_sizes())
 
     @property
+    def unsure(self) -> frozenset[tuple[str, int]]:
+        """Applier and number of the epochs whose place is open, or that were never applied."""
+        schedule = OpenSchedule() if self.placed is None else self.placed.schedule
+        return frozenset((each.applier, each.foreign_epoch) for each in (*schedule.places, *schedule.skipped))
+
+    @property
     def state_not_kept(self) -> str | None:
         """Why no later run can go on from it, as the end of a sentence; None if one can."""
         if self.unlogged:
@@ -360,7 +368,7 @@ class SettledHistory:
         run = self.job.run
         if run.options.keep_state and self.state_not_kept is None:
             of_run = versions()["ndb-conflict"], digest_of_configuration(self.configured)
-            keep_state(self.job, self.schedule, self.resolved, *of_run)
+            keep_state(self.job, self.schedule, self.resolved, *of_run, self.unsure)
         run.shared.delete()
         _write_applied_epochs(run.out, run.clusters, self.resolved.found.applies, self._told)
         tables = {table.full_name: table for table in run.numbers.tables}

@@ -16,7 +16,7 @@ from conflict.history.scheduling.summaries import EpochSizes
 from conflict.results.run_document import After, RunDocument, versions
 from conflict.runs.resolving.deciding_applies import Schedule
 from conflict.runs.rows.task_inputs import TaskInputs
-from conflict.runs.rows.window import Window, digest_of_configuration, read_window, refuse_other_history
+from conflict.runs.rows.window import Window, digest_of_configuration, read_window
 
 
 def not_for_windows(run: TaskInputs, schedule: Schedule) -> str | None:
@@ -54,9 +54,7 @@ def window_after(earlier: Folder, run: Run, common: TaskInputs, schedule: Schedu
     why = not_for_windows(common, schedule)
     if why is not None:
         raise not_after(why)
-    window = read_window(earlier, versions()["ndb-conflict"], digest_of_configuration(run))
-    refuse_other_history(window, common.manifest, schedule)
-    return window
+    return read_window(earlier, versions()["ndb-conflict"], digest_of_configuration(run))
 
 
 def not_after(why: str) -> ConfigurationError:
