@@ -338,7 +338,8 @@ class SettledHistory:
     def unsure(self) -> frozenset[tuple[str, int]]:
         """Applier and number of the epochs whose place is open, or that were never applied."""
         schedule = OpenSchedule() if self.placed is None else self.placed.schedule
-        return frozenset((each.applier, each.foreign_epoch) for each in (*schedule.places, *schedule.skipped))
+        places = {(each.applier, each.foreign_epoch) for each in schedule.places}
+        return frozenset(places | {(each.applier, each.foreign_epoch) for each in schedule.skipped})
 
     @property
     def state_not_kept(self) -> str | None:
