@@ -71,7 +71,9 @@ def sum_of_changes(row: FoundRow, change: IncomingChange) -> conflict.Decision:
         return conflict.APPLY if change.kind == "write" else conflict.IGNORE
     if change.kind != "update":
         return conflict.APPLY
-    return conflict.merge({name: (row.values[name] + change.new[name] - change.old[name]) % 2**64 for name in ("c1",)})
+    values = [each["c1"] for each in (row.values, change.new, change.old)]
+    here, new, old = (value for value in values if isinstance(value, int))
+    return conflict.merge(c1=(here + new - old) % 2**64)
 
 
 def figures(simulation: Any, counter: str) -> dict[tuple[int, str | None, str], float]:
