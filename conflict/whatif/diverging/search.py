@@ -26,7 +26,7 @@ def nobody(depth: int, states: int, left: int) -> None:
 
 _TOGETHER = 250  # states that one task expands
 _TASKS = 64  # that a mapper gets at once
-WIDE = 2000  # states of a level from which on a mapper expands it
+_WIDE = 2000  # states of a level from which on a mapper expands it
 
 
 @attrs.frozen
@@ -214,7 +214,7 @@ def _expanded(
     progress: Callable[[int, int], None],
 ) -> Iterator[tuple[int, _Next]]:
     """Yield what follows the states of a level, each with the number of the state before it."""
-    workers = mapper if len(level) >= WIDE else None
+    workers = mapper if len(level) >= _WIDE else None
     at_once = _TOGETHER if workers is None else _TASKS * _TOGETHER
     for begin in range(0, len(level), at_once):
         progress(begin, len(level))

@@ -24,15 +24,16 @@ import attrs
 from conflict.config.arguments import StageProgress
 from conflict.errors import HistoryError
 from conflict.history.grid.folder import Folder
-from conflict.history.tasks import Runner
+from conflict.history.tasks import Runner, in_process
 from conflict.whatif.diverging.scope import Goal, Scope
-from conflict.whatif.diverging.search import WIDE, Mapper, Progress, explore, nobody
+from conflict.whatif.diverging.search import Mapper, Progress, explore, nobody
 from conflict.whatif.diverging.steps import Schedule
 from conflict.whatif.diverging.stopping import can_stop
 from conflict.whatif.diverging.words import schedule_of, step_text
 from conflict.whatif.zoo.pairs import Pair
 
 SEARCHES = "searches"
+WIDE = 10_000  # states of a level from which on all processes make one search together
 _FORMAT = 2  # raised when the search changes
 
 
@@ -90,10 +91,12 @@ class _Task:
         return found
 
 
-def _searched(task: _Task, mapper: Mapper | None = None, progress: Progress = nobody) -> dict[str, Any]:
-    """Search, keep what was found, and return it; without a mapper, a search that gets wide is left."""
+def _searched(
+    task: _Task, *, wide: int | None = None, mapper: Mapper | None = None, progress: Progress = nobody
+) -> dict[str, Any]:
+    """Search, keep what was found, and return it; the rest as of `explore`."""
     scope, began = task.pair.scope, time.monotonic()
-    found = explore(scope, task.goals, mapper=mapper, progress=progress, wide=WIDE if mapper is None else None)
+    found = explore(scope, task.goals, mapper=mapper, progress=progress, wide=wide)
     document = {
         "reached": {goal.value: _texts(schedule, scope) for goal, schedule in found.reached.items()},
         "states": found.states,
@@ -136,7 +139,8 @@ def hunt(
             def show(depth: int, done: int, total: int, name: str = task.pair.name) -> None:
                 progress(f"{name}, step {depth}", done, total)
 
-            found[number] = _searched(task, partial(runner, progress=lambda done, total: None), show)
+            together = partial(runner, progress=lambda done, total: None)
+            found[number] = _searched(task, mapper=together, progress=show)
     return [_caught(pair, each) for pair, each in zip(allowed, found, strict=True)]
 
 
@@ -151,7 +155,8 @@ def _run(tasks: Sequence[_Task], runner: Runner, progress: StageProgress) -> lis
     missing = [task for task, each in zip(tasks, found, strict=True) if each is None]
     done = len(tasks) - len(missing)
     progress("searching", done, len(tasks))
-    new = iter(runner(_searched, missing, lambda more, _: progress("searching", done + more, len(tasks))))
+    search = partial(_searched, wide=None if runner is in_process else WIDE)
+    new = iter(runner(search, missing, lambda more, _: progress("searching", done + more, len(tasks))))
     return [next(new) if each is None else each for each in found]
 
 

@@ -236,7 +236,7 @@ def test_counters_that_lie() -> None:
 def test_tasks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     """Levels that are split over tasks come to the same."""
     alone = found("NDB$MAX(x)")
-    monkeypatch.setattr("conflict.whatif.diverging.search.WIDE", 1)
+    monkeypatch.setattr("conflict.whatif.diverging.search._WIDE", 1)
     monkeypatch.setattr("conflict.whatif.diverging.search._TOGETHER", 7)
     calls: list[int] = []
 

@@ -76,8 +76,8 @@ def test_the_order_is_that_of_the_pairs(pairs: list[Pair], whole: list[Caught]) 
 @pytest.fixture
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """Levels of 15 states are spread over tasks of 10."""
-    for module in ("diverging.search", "zoo.hunt"):
-        monkeypatch.setattr(f"conflict.whatif.{module}.WIDE", 15)
+    monkeypatch.setattr("conflict.whatif.zoo.hunt.WIDE", 15)
+    monkeypatch.setattr("conflict.whatif.diverging.search._WIDE", 15)
     monkeypatch.setattr("conflict.whatif.diverging.search._TOGETHER", 10)
 
 
