@@ -35,7 +35,7 @@ OTHERS = tuple(each for each in NINE if each not in ROLES)
 LARGE = Bounds(4, 2, 1, 1)
 # Where all states are seen, 4 transactions on 2 rows with an outage are some 20 million under each function, by how
 # smaller scopes grow.
-PARTS = ((OTHERS, LARGE), (ROLES, Bounds(4, 1, 1, 1)))
+PARTS: tuple[tuple[tuple[str, ...], Bounds], ...] = ((OTHERS, LARGE), (ROLES, Bounds(4, 1, 1, 1)))
 
 
 def searched(pairs: Sequence[Pair], processes: int) -> list[Caught]:
