@@ -117,7 +117,7 @@ bench: $(PEERS)          ## Measure decoding, ingest and resolving beside their 
 bench-formats: setup     ## What each binlog type takes: bytes, time, and the functions that it allows, with a picture
 	$(BIN)/python -m benchmarks.formats --out build/bench/formats.json
 
-bench-zoo: setup         ## Search 4 transactions on 2 rows with an outage under all functions, on one core and on two; takes hours
+bench-zoo: setup         ## Search 4 transactions with an outage under all functions, on one core and on two; on 2 rows, with roles on 1
 	$(BIN)/python -m benchmarks.zoo --out build/bench/zoo.json
 
 bench-large: $(PEERS)    ## Measure resolving up to 100 million row changes; needs about 20 GB of disk and 6 GiB of memory

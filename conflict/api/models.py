@@ -5,7 +5,8 @@ What Python users and commands call about models: simulate one or a grid of them
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from conflict.api.runs import Source
     from conflict.history.grid.folder import Folder
     from conflict.history.tasks import Runner
+    from conflict.resolvers.user_policies import Given
+    from conflict.rules.functions import FunctionSpec
     from conflict.whatif.simulating.run import Simulated
     from conflict.whatif.simulating.simulation import Simulation
     from conflict.whatif.sweeping.sweep_file import Design
@@ -47,6 +50,7 @@ _MODEL = Typed("model_file", "What to simulate (TOML).", is_file=True)
 def simulate(
     model: Path | str | Mapping[str, Any],
     *,
+    function: Given | str | None = None,
     seeds: int = 1,
     seed: int | None = None,
     out: Path | str | None = None,
@@ -59,6 +63,8 @@ def simulate(
 
     Args:
         model: The file of the model, or its entries (docs/model.md).
+        function: A conflict_fn, or a resolver (docs/resolvers.md), for the tables that have a function, or for all if
+            none has.
         seeds: How many runs, each with a seed of its own; intervals take 6 or more.
         seed: The first seed, in place of the model's.
         out: Folder for the result of the first run, as of resolve; its binlogs go to OUT-binlogs, unless
@@ -73,8 +79,9 @@ def simulate(
     Raises:
         ConfigurationError: The model is wrong, or a folder cannot be written.
     """
+    from conflict.config.text_file import located
     from conflict.decoding.staging import refuse_same_output
-    from conflict.whatif.simulating.model_file import load_model, model_document, parse_model
+    from conflict.whatif.simulating.model_file import model_document, parse_model
     from conflict.whatif.simulating.report import run_seeds
     from conflict.whatif.simulating.simulation import simulation_of
 
@@ -83,8 +90,14 @@ def simulate(
     target, logs = path_of(out), binlogs_of(path_of(out), path_of(write_binlogs))
     refuse_same_output(target, logs)
     _check_folders(target, logs, file, force=force)
-    made = parse_model(entries) if isinstance(model, Mapping) else load_model(file)
+    with nullcontext() if isinstance(model, Mapping) else located(file):
+        entries, functions = _with_function(entries, function)
+        made = parse_model(entries, functions)
     made = made if seed is None else attrs.evolve(made, seed=seed)
+    if logs is not None and made.own_rules:
+        name = made.own_rules[0].name
+        message = f"no server runs {name}, so there are no binlogs of it; leave out --out and --write-binlogs"
+        raise ConfigurationError(message)
     contradicted = False
 
     def keep(run: Simulated) -> None:
@@ -93,6 +106,20 @@ def simulate(
 
     figures = run_seeds(made, seeds, progress, keep)
     return simulation_of(made, entries, figures, contradicted=contradicted)
+
+
+def _with_function(
+    entries: dict[str, Any], function: Given | str | None
+) -> tuple[dict[str, Any], Sequence[FunctionSpec]]:
+    """Return the entries of a model with another function, and the functions that are known with it."""
+    from conflict.rules.functions import FUNCTIONS
+    from conflict.whatif.simulating.model_file import function_of_model, with_preset
+    from conflict.whatif.sweeping.sweep_file import document_at
+
+    if function is None:
+        return entries, FUNCTIONS
+    text, functions = function_of_model(function)
+    return document_at(with_preset(entries), {"function": text}), functions
 
 
 def binlogs_of(out: Path | None, write_binlogs: Path | None) -> Path | None:

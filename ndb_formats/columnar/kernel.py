@@ -25,7 +25,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from enum import Enum, IntEnum, auto
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from time import perf_counter, thread_time
 from types import FunctionType
@@ -103,17 +103,17 @@ class Kernel:
         if compiled is not None:
             return compiled(*arguments)
         if Process.mode is Mode.INTERPRETED and not self._is_ready(arguments):
-            return self._interpreted(*map(_as_numba_takes, arguments))
+            return self._interpreted(self.form(Mode.INTERPRETED), *map(_as_numba_takes, arguments))
         self._compiled_entry = self.form(Mode.COMPILED)
         return self._compiled_entry(*arguments)
 
-    def _interpreted(self, *arguments: Any) -> Any:
+    def _interpreted(self, form: Callable[..., Any], *arguments: Any) -> Any:
         records: dict[int, _Records] = {}
         if self.python_values:
             arguments = _python_values(arguments, records)
         began = thread_time()
         with np.errstate(over=Process.overflow):
-            result = _plain(self.form(Mode.INTERPRETED)(*arguments))
+            result = _plain(form(*arguments))
         took = thread_time() - began
         Process.seconds, self.seconds = Process.seconds + took, self.seconds + took
         for each in records.values():
@@ -132,6 +132,17 @@ class Kernel:
                 linked.__qualname__, linked.__doc__ = function.__qualname__, function.__doc__
                 self._forms[mode] = self._compiled(linked) if mode is Mode.COMPILED else linked
         return self._forms[mode]
+
+    def with_parts(self, **parts: Callable[..., Any]) -> Callable[..., Any]:
+        """
+        Return the kernel as Python runs it, with other functions in place of some that it calls.
+
+        Args:
+            parts: By the name of what it calls. They get what the kernel gives them: see `with_python_values`.
+        """
+        own: Any = self.form(Mode.INTERPRETED)
+        form = FunctionType(own.__code__, {**own.__globals__, **parts}, own.__name__, own.__defaults__)
+        return partial(self._interpreted, form) if self.use is Use.CALLED else form
 
     def _compiled(self, function: FunctionType) -> Any:
         numba_is_used()

@@ -19,9 +19,14 @@ from conflict.whatif.diverging.steps import Load, Schedule, Step, possible_steps
 # Called with the depth, and how many of the states of that depth are expanded.
 Progress = Callable[[int, int, int], None]
 
+
+def nobody(depth: int, states: int, left: int) -> None:
+    """Show nobody how far a search is."""
+
+
 _TOGETHER = 250  # states that one task expands
 _TASKS = 64  # that a mapper gets at once
-_WIDE = 2000  # states of a level from which on the mapper expands it
+_WIDE = 2000  # states of a level from which on a mapper expands it
 
 
 @attrs.frozen
@@ -51,14 +56,13 @@ class Found:
 @attrs.frozen
 class Explored:
     """
-    What was found from some states on.
+    What a search for several goals found.
 
     Attributes:
         reached: The shortest schedule to each goal that was reached, in the order in which they were.
         seen: How many states had been seen when each of these was reached.
         states: How many states were seen, symmetric ones once.
         depth: Steps of the longest schedules that were tried, after the table was loaded.
-        frontier: The schedules from which the search is to go on; none if it is at its end.
         complete: Whether every state was seen, or every goal reached.
     """
 
@@ -66,7 +70,6 @@ class Explored:
     seen: Mapping[Goal, int]
     states: int
     depth: int
-    frontier: tuple[Schedule, ...] = ()
     complete: bool = True
 
 
@@ -106,12 +109,6 @@ class _Seen:
         self.steps.append(step)
         return True
 
-    def lead(self, parent: int, step: Step) -> int:
-        """Add a step that a search begins with, and return its number."""
-        self.parents.append(parent)
-        self.steps.append(step)
-        return len(self.steps) - 1
-
     def path(self, number: int) -> Schedule:
         """Return the steps that lead to a state."""
         found: list[Step] = []
@@ -125,7 +122,7 @@ def search(
     scope: Scope,
     goal: Goal,
     mapper: Mapper | None = None,
-    progress: Progress = lambda depth, states, left: None,
+    progress: Progress = nobody,
     limit: int | None = None,
 ) -> Found:
     """
@@ -147,10 +144,9 @@ def search(
 def explore(
     scope: Scope,
     goals: Sequence[Goal],
-    begin: Sequence[Schedule] | None = None,
     *,
     mapper: Mapper | None = None,
-    progress: Progress = lambda depth, states, left: None,
+    progress: Progress = nobody,
     limit: int | None = None,
     wide: int | None = None,
 ) -> Explored:
@@ -160,19 +156,17 @@ def explore(
     Args:
         scope: The scope.
         goals: What schedules must lead to.
-        begin: Schedules of one length that the search goes on from; by default it begins with the loaded table.
         mapper: As for `search`.
         progress: As for `search`.
         limit: As for `search`.
-        wide: At how many states of a level to return them as the frontier.
+        wide: At how many states of a level to give up.
     """
     seen, reached, counts = _Seen(), dict[Goal, Schedule](), dict[Goal, int]()
-    level, depth = _first_level(scope, goals, begin, seen)
+    level, depth = _first_level(scope, goals, seen), 0
     left = tuple(goals)
     while level:
         if wide is not None and len(level) >= wide:
-            frontier = tuple(seen.path(number) for number, _ in level)
-            return Explored(reached, counts, len(seen.keys), depth, frontier, complete=False)
+            return Explored(reached, counts, len(seen.keys), depth, complete=False)
         depth += 1
         following: list[tuple[int, BothStates]] = []
         for parent, each in _expanded(scope, left, level, mapper, partial(progress, depth)):
@@ -192,22 +186,14 @@ def explore(
     return Explored(reached, counts, len(seen.keys), depth - 1)
 
 
-def _first_level(
-    scope: Scope, goals: Sequence[Goal], begin: Sequence[Schedule] | None, seen: _Seen
-) -> tuple[list[tuple[int, BothStates]], int]:
-    """Return the states that a search begins with, with their numbers, and how many steps led to them."""
-    level = list[tuple[int, BothStates]]()
-    rows = range(scope.rows, -1, -1)  # a table with rows first
-    schedules = [(Load(number),) for number in rows] if begin is None else begin
-    for schedule in schedules:
-        state, number = BothStates((ClusterState({}), ClusterState({}))), -1
-        for step in schedule:
-            state, _ = taken(state, step, scope)
-        for step in schedule[:-1]:
-            number = seen.lead(number, step)
-        if seen.add(state_key(state, scope, goals), number, schedule[-1]):
+def _first_level(scope: Scope, goals: Sequence[Goal], seen: _Seen) -> list[tuple[int, BothStates]]:
+    """Return the states that a search begins with, with their numbers; a table with rows first."""
+    level, nothing = list[tuple[int, BothStates]](), BothStates((ClusterState({}), ClusterState({})))
+    for rows in range(scope.rows, -1, -1):
+        state, _ = taken(nothing, Load(rows), scope)
+        if seen.add(state_key(state, scope, goals), -1, Load(rows)):
             level.append((len(seen.steps) - 1, state))
-    return level, len(schedules[0]) - 1
+    return level
 
 
 def _merged(

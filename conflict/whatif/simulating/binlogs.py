@@ -18,6 +18,7 @@ import numpy as np
 
 from conflict.engine.kernels.arrays import Int32, Int64, UInt64
 from conflict.engine.kernels.records import Records
+from conflict.whatif.simulating.configuration import CLOCK_START
 from conflict.whatif.simulating.kernels.logged_rows import RowKind, SimulatedRows
 from conflict.whatif.simulating.kernels.row_events import (
     CHECKSUM,
@@ -31,7 +32,7 @@ from conflict.whatif.simulating.kernels.row_events import (
 )
 from conflict.whatif.simulating.kernels.world import RESOLVE_BIT
 from conflict.whatif.simulating.logged_rows import EpochStretch, logged_epochs, stretches
-from conflict.whatif.simulating.run import CLOCK_START, Simulated
+from conflict.whatif.simulating.run import Simulated
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.rows_event import ConflictFlag, ExtraRowInfo, Operation, RowsEvent, encode_rows_event
 from ndb_formats.events.table_map import TableMap

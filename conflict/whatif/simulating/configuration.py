@@ -57,6 +57,12 @@ def refuse_unconnected(model: Model) -> None:
                 "than two clusters each replicates from one other, as in a ring or a chain"
             )
             raise ConfigurationError(message)
+    if model.own_rules:
+        message = (
+            f"{model.own_rules[0].name} is no row of cells, and such a rule is simulated between two clusters; leave "
+            "out replicates_from"
+        )
+        raise ConfigurationError(message)
     refuse_network(run)
     loading_site(model)
 
@@ -141,6 +147,7 @@ def _latencies(site: Site, ticks: int, seed: int, side: int, start: int) -> Int6
 
 
 DATABASE = "model"
+CLOCK_START = 10**15  # of the clocks that columns take their values from
 MOST_COLUMNS = 62
 MOST_EPOCHS = 50_000_000  # of all clusters in a run
 DRAIN = 60_000_000  # for how long a run goes on at first, after the last moment that its model names
@@ -307,6 +314,13 @@ class Model:
             for table in self.tables
             for site in self.sites
         )
+
+    @cached_property
+    def own_rules(self) -> tuple[FunctionSpec, ...]:
+        """The functions of its tables that are rules in Python or programs; no kernel decides by them."""
+        setups = (setup for each in self.setups.values() for setup in each.values())
+        specs = {setup.function.spec.name: setup.function.spec for setup in setups if setup.function is not None}
+        return tuple(spec for spec in specs.values() if spec.own is not None)
 
     @property
     def endless(self) -> tuple[str, ...]:

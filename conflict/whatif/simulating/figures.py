@@ -2,14 +2,11 @@
 What a simulation says of its run: decisions, counters, rows, and the figures of its report.
 
 A simulation as a History, which both engines resolve.
-
-How the rows of simulated tables are stored: an INT key and BIGINT columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby
+from collections.abc import Iterator
 
 import attrs
 import numpy as np
@@ -20,56 +17,32 @@ from conflict.engine.kernels.column_scans import CountedDecisions, count_outcome
 from conflict.engine.kernels.lost_changes import WORD, own_causes, written_parts
 from conflict.engine.kernels.records import DecisionBuffers
 from conflict.history.model import Cluster, History
-from conflict.history.timeline import EpochApply, RowChange, Timeline, Transaction
+from conflict.history.timeline import EpochApply, Timeline, Transaction
 from conflict.rules.counters import add_counters, transaction_counters
 from conflict.rules.decision import Cause, Verdict
-from conflict.rules.table_setup import TableSetup
 from conflict.whatif.simulating.configuration import DATABASE, source_of
 from conflict.whatif.simulating.kernels.losses import ChangedParts, Happened, Lost, trace_losses
 from conflict.whatif.simulating.kernels.world import RESOLVE_BIT, Stamp
+from conflict.whatif.simulating.row_changes import SimulatedChanges, row_of
 from conflict.whatif.simulating.run import Simulated
 from conflict.whatif.simulating.spreading import spread_of
 from ndb_formats.columnar.kernel import each_read_only
-from ndb_formats.constants import ColumnCode
-from ndb_formats.events.row_image import RowImage, RowLayout, layout_of_types
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.row_image_rules import EventColumns
-from ndb_formats.rules.update_format import ndb_columns
-from ndb_formats.schema.row_keys import key_of
-from ndb_formats.types.column_types import WireType
-
-_KEY_BYTES, _VALUE_BYTES = 4, 8
-_INT, _BIGINT = WireType(ColumnCode.LONG), WireType(ColumnCode.LONGLONG)
-
-
-def _layouts_of(setups: Iterable[TableSetup]) -> dict[str, RowLayout]:
-    """Return how the rows of each table are read, by ``database.table``."""
-    return {
-        setup.table.full_name: layout_of_types(setup.table, (_INT, *[_BIGINT] * (len(setup.table.columns) - 1)))
-        for setup in setups
-    }
 
 
 def history_of(run: Simulated) -> History:
     """Return what happened, without its consequences."""
-    setups = run.model.setups
-    layouts = _layouts_of(setups[run.model.sites[0].name].values())
+    changes = SimulatedChanges.of(run.model, run.world, run.key_offsets)
     clusters = tuple(
-        Cluster(site.name, site.server_id, _timeline(run, side, list(setups[site.name].values()), layouts), site.role)
+        Cluster(site.name, site.server_id, _timeline(run, side, changes), site.role)
         for side, site in enumerate(run.model.sites)
     )
-    return History(clusters, layouts)
+    return History(clusters, changes.layouts)
 
 
-def _row_key(run: Simulated, key: int) -> tuple[int, int]:
-    """Return the table of a row, and its number there."""
-    table = int(np.searchsorted(run.key_offsets, key, "right")) - 1
-    return table, key - int(run.key_offsets[table])
-
-
-def _timeline(run: Simulated, side: int, setups: list[TableSetup], layouts: dict[str, RowLayout]) -> Timeline:
+def _timeline(run: Simulated, side: int, changes: SimulatedChanges) -> Timeline:
     items: list[tuple[tuple[int, int, int], Transaction | EpochApply]] = [
-        ((each.epoch, each.group, 0), each) for each in _transactions(run, side, setups, layouts)
+        ((each.epoch, each.group, 0), each) for each in changes.transactions(side, int(run.world.changes.begin[side]))
     ]
     there = source_of(run.model, side)
     source = "" if there is None else run.model.sites[there].name
@@ -84,64 +57,6 @@ def _timeline(run: Simulated, side: int, setups: list[TableSetup], layouts: dict
         foreign = int(run.world.epochs[there, site["next_foreign"]]["number"])
         items.append(((epoch, group, len(applies)), EpochApply(epoch, group, source, foreign, traced=False)))
     return tuple(item for _, item in sorted(items, key=lambda each: each[0]))
-
-
-def _transactions(
-    run: Simulated, side: int, setups: list[TableSetup], layouts: dict[str, RowLayout]
-) -> Iterator[Transaction]:
-    """Yield the transactions of a cluster's users."""
-    rows, begin, stop = run.world.changes.rows, run.world.changes.begin[side], int(run.world.site[side]["stop"])
-    own = begin + np.flatnonzero(rows["relayed"][begin:stop] == 0)
-    for (epoch, group), places in groupby(own.tolist(), lambda place: rows[["epoch", "group"]][place].item()):
-        mine = list(places)
-        identity = side << 48 | int(run.world.made.transaction[mine[0]]) + 1
-        changes = tuple(_change(run, place, identity, setups, layouts) for place in mine)
-        yield Transaction(epoch, group, changes)
-
-
-def _change(
-    run: Simulated, place: int, identity: int, setups: list[TableSetup], layouts: dict[str, RowLayout]
-) -> RowChange:
-    """Return one row change with the columns that its table logs."""
-    change, carried = run.world.changes.rows[place], int(run.world.made.carried[place])
-    table, number = _row_key(run, int(change["key"]))
-    setup, model_table = setups[table], run.model.tables[table]
-    name = f"{DATABASE}.{model_table.name}"
-    key, resolve = number.to_bytes(_KEY_BYTES, "little"), model_table.columns + 1
-    values = [_payload(int(value)) for value in run.world.made.columns[place, : model_table.columns]]
-    written = {column + 1 for column in range(model_table.columns) if carried >> column & 1}
-    if carried & int(RESOLVE_BIT):
-        written.add(resolve)
-    operation = Operation(int(change["operation"]))
-    columns = _columns(setup, operation, written)
-    old, new = (int(value).to_bytes(_VALUE_BYTES, "little") for value in run.world.changes.values[place].item())
-    return RowChange(
-        name,
-        key_of(setup.table.columns[:1], [key]),
-        operation,
-        _image(layouts[name], columns.before, [key, *[None] * len(values), old]),
-        _image(layouts[name], columns.after, [key, *values, new]),
-        identity,
-    )
-
-
-def _columns(setup: TableSetup, operation: Operation, written: set[int]) -> EventColumns:
-    """Return the columns of both images of a logged operation; an insert is logged as an update's write is."""
-    updates = operation is Operation.WRITE_ROW and setup.format.as_write
-    if updates:
-        return EventColumns(operation, None, tuple(sorted({0, *written})))
-    found = ndb_columns(setup.format, setup.table, operation, written)
-    assert found is not None
-    return found
-
-
-def _image(layout: RowLayout, columns: tuple[int, ...] | None, row: list[bytes | None]) -> RowImage | None:
-    """Return an image; data columns of a before image, which decide nothing, are NULL."""
-    return None if columns is None else RowImage(layout, columns, tuple(row[place] for place in columns))
-
-
-def _payload(value: int) -> bytes | None:
-    return value.to_bytes(_VALUE_BYTES, "little") if value else None
 
 
 @attrs.frozen
@@ -199,7 +114,7 @@ def decisions_in_order(run: Simulated) -> Iterator[_Decided]:
     decisions, applies = final_decisions(run), run.world.schedule.applies
     for place in range(len(decisions)):
         apply = applies[decisions.apply[place]]
-        table, key = _row_key(run, int(decisions.key[place]))
+        table, key = row_of(run.key_offsets, int(decisions.key[place]))
         cause = Cause(int(decisions.cause[place]))
         incoming, stored = decisions.compared[place].item() if cause is Cause.ROW_IN_CONFLICT else (None, None)
         yield _Decided(

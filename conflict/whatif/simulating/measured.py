@@ -84,7 +84,7 @@ class Applier(Generic[Figure]):
 
     Attributes:
         received: Changes of users that it got.
-        applied: Those that it applied.
+        applied: Those that it applied, as they were or merged.
         ignored: Operations on rows that were not there, where no function judges them.
         discarded: Reflected rows that it discarded.
         conflicts: Operations that it rejected.

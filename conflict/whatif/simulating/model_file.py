@@ -9,11 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import attrs
+
 from conflict.config.text_file import located, parsed_toml, read_text
 from conflict.documents import Must
 from conflict.errors import ConfigurationError
-from conflict.resolvers.user_policies import add_functions, policies_of_tables
-from conflict.rules.functions import FUNCTIONS, FunctionSpec, typed_function
+from conflict.resolvers.user_policies import Given, add_functions, asked_function, policies_of_tables
+from conflict.rules.functions import FUNCTIONS, Argument, FunctionSpec, typed_function
 from conflict.rules.replication_table import Role
 from conflict.whatif.simulating.configuration import (
     MOST_COLUMNS,
@@ -189,9 +191,13 @@ def model_document(path: Path) -> dict[str, Any]:
         return parsed_toml(text)
 
 
-def parse_model(document: Mapping[str, Any]) -> Model:
+def parse_model(document: Mapping[str, Any], functions: Sequence[FunctionSpec] = FUNCTIONS) -> Model:
     """
     Return the simulation that a document describes.
+
+    Args:
+        document: The document.
+        functions: The known functions; the document can define and name more.
 
     Raises:
         ConfigurationError: Something in it is missing or wrong.
@@ -203,8 +209,8 @@ def parse_model(document: Mapping[str, Any]) -> Model:
         message = f"[clusters] has {names[0]} alone; a simulation is of two or more clusters"
         raise ConfigurationError(message)
     common = dict(top.table("workload").given)
-    functions = _known_functions(top)
-    tables = _tables(top, names, functions)
+    known = _Functions(add_functions(functions, policies_of_tables(top.value("conflict_function", []))))
+    tables = _tables(top, names, known)
     roles = (Role.PRIMARY, Role.SECONDARY) if len(names) == 2 else (Role.NONE,) * len(names)
     model = Model(
         tuple(
@@ -215,7 +221,7 @@ def parse_model(document: Mapping[str, Any]) -> Model:
         top.time("seconds", 60, SECOND, low=0.001),
         None if top.value("drain_seconds") is None else top.time("drain_seconds", unit=SECOND),
         top.whole("seed", 1),
-        functions,
+        known.known,
     )
     # `preset` was read before; the others say what the model was learnt from, for reports.
     for name in ("preset", "learnt_from", "not_arrived", "starts_in_the_middle"):
@@ -275,20 +281,39 @@ def _over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _known_functions(top: TomlEntries) -> tuple[FunctionSpec, ...]:
-    """Return the functions of the server, and the rows of cells that the model defines."""
-    own = policies_of_tables(top.value("conflict_function", []))
-    for spec in own:
-        if spec.own is not None:
-            message = (
-                f"conflict_function {spec.name} is no row of cells, and the kernels, which simulate, call no other "
-                "rule; simulate without a function, write the binlogs (--write-binlogs), and resolve them with it"
-            )
-            raise ConfigurationError(message)
-    return add_functions(FUNCTIONS, own)
+@attrs.define
+class _Functions:
+    """The functions that a document can use, and how it named those of a user's own."""
+
+    known: tuple[FunctionSpec, ...]
+    named: dict[str, str] = attrs.field(factory=dict)
+
+    def asked(self, text: str) -> str:
+        """Return a function as `conflict_fn` has it."""
+        if text not in self.named:
+            self.named[text], self.known = function_of_model(text, self.known)
+        return self.named[text]
 
 
-def _tables(top: TomlEntries, names: Sequence[str], functions: Sequence[FunctionSpec]) -> tuple[ModelTable, ...]:
+def function_of_model(given: Given, known: Sequence[FunctionSpec] = FUNCTIONS) -> tuple[str, tuple[FunctionSpec, ...]]:
+    """
+    Return a function as the tables of a model have it, and the functions that are known with it.
+
+    Args:
+        given: As for `asked_function`; the column that a resolver takes is x.
+        known: The known functions.
+
+    Raises:
+        ConfigurationError: As of `asked_function`.
+    """
+    text, functions = asked_function(given, known)
+    asks_column = isinstance(given, str) and "(" in given
+    if len(functions) > len(known) and functions[-1].argument is Argument.COLUMN and not asks_column:
+        text = f"{functions[-1].name}(x)"
+    return text, functions
+
+
+def _tables(top: TomlEntries, names: Sequence[str], functions: _Functions) -> tuple[ModelTable, ...]:
     """Return the tables; what a table does not say, the top of the file says for all."""
     general = {name: top.value(name) for name in ("function", "primary", "binlog_type", "x", "recordcount", "columns")}
     general = {name: value for name, value in general.items() if value is not None}
@@ -304,7 +329,7 @@ def _tables(top: TomlEntries, names: Sequence[str], functions: Sequence[Function
     return tables
 
 
-def _table(words: TomlEntries, names: Sequence[str], functions: Sequence[FunctionSpec]) -> ModelTable:
+def _table(words: TomlEntries, names: Sequence[str], functions: _Functions) -> ModelTable:
     texts = _functions(words, names, functions)
     by_column = any("(x)" in text.replace(" ", "") for text in texts.values())
     binlog_type = parse_binlog_type(words.value("binlog_type", 7))
@@ -323,7 +348,7 @@ def _table(words: TomlEntries, names: Sequence[str], functions: Sequence[Functio
     return table
 
 
-def _functions(words: TomlEntries, names: Sequence[str], functions: Sequence[FunctionSpec]) -> dict[str, str]:
+def _functions(words: TomlEntries, names: Sequence[str], functions: _Functions) -> dict[str, str]:
     """Return the function of a table by cluster: one text for both, or for the primary; or a table by cluster."""
     given, primary = words.value("function", None, str | dict[str, str]), words.word("primary", names[0], names)
     if given is None:
@@ -331,9 +356,10 @@ def _functions(words: TomlEntries, names: Sequence[str], functions: Sequence[Fun
     if isinstance(given, dict):
         if given.keys() - set(names):
             words.refuse("function", f"a function per cluster: {', '.join(names)}")
-        return given
-    spec = typed_function(given, functions).spec
-    return dict.fromkeys([primary] if spec.on_primary_alone else names, given)
+        return {name: functions.asked(text) for name, text in given.items()}
+    text = functions.asked(given)
+    spec = typed_function(text, functions.known).spec
+    return dict.fromkeys([primary] if spec.on_primary_alone else names, text)
 
 
 def _site(

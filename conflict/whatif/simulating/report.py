@@ -142,7 +142,7 @@ def _applier(run: Simulated, side: int, counts: Int64) -> Figures:
     site = run.world.site[side]
     return {
         "received": own,
-        "applied": int(kinds[OperationKind.CHANGE, Verdict.APPLIED].sum()),
+        "applied": int(kinds[OperationKind.CHANGE, [each for each in Verdict if each.writes_row]].sum()),
         "ignored": int(kinds[:, Verdict.IGNORED].sum()),
         "discarded": int(kinds[:, Verdict.DISCARDED].sum()),
         "conflicts": int(rejected.sum()),

@@ -30,6 +30,7 @@ from conflict.engine.kernels.records import (
 )
 from conflict.rules.table_setup import TableSetup
 from conflict.whatif.simulating.configuration import (
+    CLOCK_START,
     Model,
     ModelTable,
     Span,
@@ -40,7 +41,7 @@ from conflict.whatif.simulating.configuration import (
     upstream,
     workers_of,
 )
-from conflict.whatif.simulating.kernels.loop import End, run_until
+from conflict.whatif.simulating.kernels.loop import End
 from conflict.whatif.simulating.kernels.world import (
     EPOCH,
     NEVER,
@@ -59,6 +60,7 @@ from conflict.whatif.simulating.kernels.world import (
     Wish,
     World,
 )
+from conflict.whatif.simulating.rule_appliers import loop_of
 from conflict.whatif.simulating.spreading import spread_of
 from conflict.whatif.simulating.workload import Drawn, KeySpace, draw_wishes
 from ndb_formats.columnar.kernel_mode import expect_work
@@ -69,7 +71,6 @@ LOADED_PER_TRANSACTION = 1000
 # Bytes of binlogs whose kernels are at work as long at a time: rows are loaded at once, transactions run in slices.
 _WORK_OF_ROW, _WORK_OF_TRANSACTION = 128, 16
 _LOADING_EPOCHS = 4  # until the rows that tables hold at first have come back from the other one of two clusters
-CLOCK_START = 10**15  # of the clocks that columns take their values from
 SLICES = 50  # of a run, between which progress is reported, and after which a compiled kernel can take over
 
 
@@ -140,13 +141,14 @@ def simulate(
     while True:
         world, offsets, loaded = _world(model, seed, start, drawn, scale)
         run = Simulated(model, seed, start, loaded, loading_site(model), world, offsets)
-        end = _users_work(model, start, world, progress)
+        loop = loop_of(model, world, offsets, start)
+        end = _users_work(model, start, world, loop, progress)
         for until in model.ends():
             if end is not End.TIME:
                 break
             # How long the epochs travel that there are until then; the first ones as long as before.
             run = attrs.evolve(run, world=world._replace(latency=latency_of(model, seed, start, until)))
-            end = End(run_until(start + until, run.world))
+            end = End(loop(start + until, run.world))
             if not any(run.unsettled(side) for side in range(len(model.sites))):
                 break  # nothing more is lost; clusters that reflect to each other never rest
         if end is not End.FULL:
@@ -159,14 +161,20 @@ def _loading_epochs(model: Model) -> int:
     return _LOADING_EPOCHS if model.is_pair else _LOADING_EPOCHS + 2 * len(model.sites)
 
 
-def _users_work(model: Model, start: int, world: World, progress: Callable[[int, int], None] | None) -> End:
+def _users_work(
+    model: Model,
+    start: int,
+    world: World,
+    loop: Callable[[int, World], int],
+    progress: Callable[[int, int], None] | None,
+) -> End:
     """Load the tables without loss of time, then let users work."""
     settings, latency = world.settings.copy(), world.latency.copy()
     for name in ("per_epoch", "per_row", "bandwidth", "think"):
         world.settings[name] = 0
     world.settings["skew"] = CLOCK_START - 2 * start
     world.latency[:] = 0
-    end = End(run_until(start, world))
+    end = End(loop(start, world))
     world.settings[:], world.latency[:] = settings, latency
     world.totals[:] = 0
     for name in ("differed", "row_time", "stale"):
@@ -174,7 +182,7 @@ def _users_work(model: Model, start: int, world: World, progress: Callable[[int,
     for part in range(1, SLICES + 1):
         if end is End.FULL:
             break
-        end = End(run_until(start + model.duration * part // SLICES, world))
+        end = End(loop(start + model.duration * part // SLICES, world))
         if progress:
             progress(part, SLICES)
     return end

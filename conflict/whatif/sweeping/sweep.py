@@ -61,6 +61,11 @@ class SweepRun:
     seed: int
 
     @property
+    def is_repeatable(self) -> bool:
+        """Whether its model says all that determines it: what a rule of one's own does follows from no name."""
+        return not parse_model(self.model).own_rules
+
+    @property
     def path(self) -> str:
         """The path of its file in the folder."""
         whole = json.dumps([_FORMAT, version("ndb-conflict"), self.model, self.seed], sort_keys=True)
@@ -204,7 +209,11 @@ class _Work:
         every = {run.path: run for at in runs for run in at}
         there = self.folder.sizes(every)
         # A file is empty if the machine went down before its content was on the disk.
-        missing = [run for path, run in every.items() if not there.get(path)]
+        missing = [
+            run
+            for path, run in every.items()
+            if not there.get(path) or (path not in self.seen and not run.is_repeatable)
+        ]
         done = len(every) - len(missing)
         self.progress(stage, done, len(every))
         self.runner(_finish, missing, lambda more, _: self.progress(stage, done + more, len(every)))

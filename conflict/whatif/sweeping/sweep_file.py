@@ -17,6 +17,8 @@ import numpy as np
 from conflict.config.text_file import located, parsed_toml, read_text, refuse_address
 from conflict.documents import Must, read, whole
 from conflict.errors import ConfigurationError
+from conflict.resolvers.resolver import Resolver, Rule
+from conflict.resolvers.user_policies import load_functions, reference_of
 from conflict.whatif.estimates import SEEDS
 from conflict.whatif.simulating.model_file import parse_model, with_preset
 from conflict.whatif.simulating.toml_entries import Number
@@ -216,7 +218,7 @@ def design_of(model: Path | Mapping[str, Any], grid: Mapping[str, Iterable[Any]]
 
     Args:
         model: The model, or its file.
-        grid: By axis, the values that are tried; numbers of numpy are those of Python.
+        grid: By axis, the values that are tried; numbers of numpy are those of Python, and resolvers are named.
 
     Raises:
         ConfigurationError: Something in it is missing or wrong.
@@ -227,7 +229,31 @@ def design_of(model: Path | Mapping[str, Any], grid: Mapping[str, Iterable[Any]]
 
 
 def _plain(value: Any) -> Any:
+    """
+    Return a value as a file has it.
+
+    Raises:
+        ConfigurationError: It is a resolver that is found by no name.
+    """
+    if callable(value):
+        return _name_of(value)
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _name_of(given: Resolver | Rule) -> str:
+    """Return the name by which the processes of a sweep find a resolver."""
+    name = reference_of(given)
+    try:
+        found = load_functions([name])[-1]
+    except ConfigurationError:
+        found = None
+    if not isinstance(given, Resolver) or found is not given.spec:
+        message = (
+            f"{name} does not lead back to a resolver, by which the processes of a sweep would find it; decorate a "
+            "function at the top of a module with conflict.resolver, or name a program in [[conflict_function]]"
+        )
+        raise ConfigurationError(message)
+    return name
 
 
 def _design(file: _File, given: Any, path: Path) -> Design:

@@ -103,14 +103,18 @@ def test_models_take_rows_of_cells(tmp_path: Path) -> None:
     assert not result.run["contradicted_by_binlogs"]
 
 
-def test_models_refuse_other_rules(tmp_path: Path) -> None:
-    """And say what to do instead."""
-    model = tmp_path / "model.toml"
-    model.write_text('function = "last_writer()"\n[[conflict_function]]\nrule = "last_writer"\n')
-    code, output = invoke("simulate", model)
+def test_models_take_other_rules(tmp_path: Path) -> None:
+    """By [[conflict_function]], by name, and as an option; a cluster's log of it would be of no server."""
+    model, plain = tmp_path / "model.toml", tmp_path / "plain.toml"
+    small = "seconds = 1\nrecordcount = 5\nbinlog_type = 7\n"
+    model.write_text(f'function = "last_writer()"\n{small}[[conflict_function]]\nrule = "last_writer"\n')
+    plain.write_text(small)
+    printed = [invoke("simulate", model), invoke("simulate", plain, "--function", "last_writer")]
+    assert printed[0] == printed[1]
+    assert (printed[0][0], "conflicts" in printed[0][1]) == (ExitCode.DONE, True)
+    code, output = invoke("simulate", model, "--out", tmp_path / "result")
     assert code == ExitCode.REFUSED
-    assert "conflict_function last_writer is no row of cells" in output
-    assert "simulate without a function, write the binlogs (--write-binlogs), and resolve them with it" in output
+    assert "no server runs last_writer, so there are no binlogs of it; leave out --out and --write-binlogs" in output
 
 
 def test_compare(recording: Path) -> None:

@@ -23,6 +23,7 @@ from ndb_formats.events.rows_event import Operation
 
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
+STOPPED = -2  # in place of a number of decisions, as `FULL`
 
 
 @part
@@ -37,32 +38,25 @@ def apply_epoch(here, now, world):
     """
     run, site, setting = world.run[0], world.site[here], world.settings[here]
     there = setting["source"]
-    schedule, work, decisions, epochs = world.schedule, world.work, world.decisions, world.epochs
-    foreign = epochs[there, site["next_foreign"]]
+    schedule, work, decisions = world.schedule, world.work, world.decisions
+    foreign = world.epochs[there, site["next_foreign"]]
     number = run["applies"]
     if number == len(schedule.applies):
         return False
-    arrival, logs = activated(number, work), (world.changes.rows, work.log)
-    _begin(here, foreign, site, setting, schedule.applies[number], arrival)
+    _begin(here, foreign, site, setting, schedule.applies[number], activated(number, work))
     world.own_end[number] = site["stop"] - world.changes.begin[here]
-    if _stops(here, there, arrival, logs, world.key_table, world.rules.cells, site):
-        site["stop_epoch"], site["stop_group"] = epoch_number(setting, site["tick"]), site["groups"]
-        return True
-    rows, states, tables = world.rows, work.state.rows, (world.tables, world.key_table)
-    conflicts, touched = world.conflicts, (rows.last_apply, rows.last_group, world.pairs)
-    rejected, room = _transactions_in_conflict(
-        number, schedule, world.changes, world.rules, work, world.tracked, setting, conflicts, tables, run, touched
-    )
-    if not room:
-        return False
     started = run["made"]
-    made, _, answers = decide_pass(number, schedule, world.changes, world.rules, rejected, work, decisions, started, NO)
+    made, content, answers = decide_epoch(number, world)
+    if made == STOPPED:
+        site["stop_epoch"], site["stop_group"] = epoch_number(setting, site["tick"]), site["groups"]
+        site["stopped"], site["apply_at"] = True, NEVER
+        return True
     if made == FULL:
         return False
-    brought = world.changes, world.made, world.entries
-    sides, places = (here, there), (started, made)
-    content = _take_columns(number, sides, places, decisions, states, rows, tables, brought)
+    rows, states, tables = world.rows, work.state.rows, (world.tables, world.key_table)
+    sides, places, room = (here, there), (started, made), True
     if setting["relays"]:
+        brought = world.changes, world.made, world.entries
         _relay(number, sides, now, places, decisions, states, rows, tables, brought, site, schedule.applies[number])
         work.state.done[here] = site["stop"]
     sent = run["sent"]
@@ -80,6 +74,41 @@ def apply_epoch(here, now, world):
 
 
 @part
+def decide_epoch(number, world):
+    """
+    Decide the operations of an epoch apply, and change the rows.
+
+    Args:
+        number: Of the epoch apply.
+        world: `World`.
+
+    Returns:
+        The number of decisions, `FULL`, or `STOPPED` if an operation stops the applier; whether anything changed; and
+        whether the applier may have to log something.
+    """
+    run, schedule, work, decisions = world.run[0], world.schedule, world.work, world.decisions
+    apply, arrival = schedule.applies[number], arrival_of(number, work)
+    here, there = np.int64(apply["applier"]), np.int64(apply["source"])
+    logs = (world.changes.rows, work.log)
+    if _stops(here, there, arrival, logs, world.key_table, world.rules.cells):
+        return STOPPED, False, False
+    rows, states, tables = world.rows, work.state.rows, (world.tables, world.key_table)
+    setting, conflicts, touched = world.settings[here], world.conflicts, (rows.last_apply, rows.last_group, world.pairs)
+    rejected, room = _transactions_in_conflict(
+        number, schedule, world.changes, world.rules, work, world.tracked, setting, conflicts, tables, run, touched
+    )
+    if not room:
+        return FULL, False, False
+    started = run["made"]
+    made, _, answers = decide_pass(number, schedule, world.changes, world.rules, rejected, work, decisions, started, NO)
+    if made == FULL:
+        return FULL, False, False
+    brought = world.changes, world.made, world.entries
+    content = _take_columns(number, (here, there), (started, made), decisions, states, rows, tables, brought)
+    return made, content, answers
+
+
+@part
 def _begin(here, foreign, site, setting, apply, arrival):
     """Fill in the epoch apply and what it receives."""
     apply["epoch"], apply["group"] = epoch_number(setting, site["tick"]), site["groups"]
@@ -92,9 +121,9 @@ def _begin(here, foreign, site, setting, apply, arrival):
 
 
 @part
-def _stops(here, there, arrival, logs, key_table, cells, site):
+def _stops(here, there, arrival, logs, key_table, cells):
     """Whether an operation lacks the value that its function compares; then the applier stops for good."""
-    (changes, log), lacks = logs, False
+    changes, log = logs
     for place in range(arrival["first"], arrival["last"]):
         change = changes[place]
         if change["relayed"] == here + 1:
@@ -102,19 +131,13 @@ def _stops(here, there, arrival, logs, key_table, cells, site):
         key, operation = change["key"], change["operation"]
         before, after = change["before_given"], change["after_given"]
         if _lacks_value(cells[here, key_table[key], operation], operation, before, after):
-            lacks = True
-            break
-    if not lacks:
-        for place in range(arrival["queue_start"], arrival["queue_stop"]):
-            entry = log.entries[log.queue[there, place]]
-            key, operation = entry["key"], entry["operation"]
-            if _lacks_value(cells[here, key_table[key], operation], operation, False, entry["given"]):
-                lacks = True
-                break
-    if lacks:
-        site["stopped"], site["stop_table"], site["stop_operation"] = True, key_table[key], operation
-        site["apply_at"] = NEVER
-    return lacks
+            return True
+    for place in range(arrival["queue_start"], arrival["queue_stop"]):
+        entry = log.entries[log.queue[there, place]]
+        key, operation = entry["key"], entry["operation"]
+        if _lacks_value(cells[here, key_table[key], operation], operation, False, entry["given"]):
+            return True
+    return False
 
 
 @inlined

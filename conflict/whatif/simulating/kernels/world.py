@@ -77,7 +77,7 @@ SITE = np.dtype(
         *[("logged", "i8"), ("sent_at", "i8"), ("last_arrival", "i8"), ("bytes", "i8")],
         *[("next_foreign", "i8"), ("apply_at", "i8"), ("begun", "i8"), ("free_at", "i8")],
         *[("known", "u8"), ("last_apply", "i8"), ("groups", "i4"), ("content", "?")],
-        *[("stopped", "?"), ("stop_operation", "i1"), ("stop_table", "i2"), ("stop_group", "i4"), ("stop_epoch", "u8")],
+        *[("stopped", "?"), ("stop_group", "i4"), ("stop_epoch", "u8")],
     ],
     align=True,
 )

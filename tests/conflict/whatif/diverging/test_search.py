@@ -199,18 +199,13 @@ def test_merged_states_lose_no_schedule(function: str | None, binlog_type: int) 
         assert (None if alone is None else len(alone)) == (len(together[goal]) if goal in together else None)
 
 
-def test_a_search_goes_on_from_prefixes() -> None:
-    """It stops at a wide level, and comes from there to the schedules that one search finds."""
+def test_a_search_gives_up_at_a_wide_level() -> None:
+    """Where it was told to; it says so."""
     scope, goals = Scope("NDB$EPOCH()"), (Goal.DIFFERENCE, Goal.RETURNS, Goal.COUNTERS)
-    whole, first = explore(scope, goals), explore(scope, goals, wide=40)
-    assert first.frontier
-    assert not first.complete
-    assert {len(each) for each in first.frontier} == {first.depth + 1}
-    rest = explore(scope, goals, first.frontier)
-    assert rest.complete
-    assert {goal: len(steps) for goal, steps in rest.reached.items()} == {
-        goal: len(steps) for goal, steps in whole.reached.items()
-    }
+    whole, left = explore(scope, goals), explore(scope, goals, wide=40)
+    assert (whole.complete, left.complete) == (True, False)
+    assert 40 <= left.states < whole.states
+    assert left.depth < whole.depth
 
 
 def test_a_deleted_row_comes_back() -> None:

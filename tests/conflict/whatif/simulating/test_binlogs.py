@@ -18,11 +18,19 @@ from conflict.results.result import Result, read_result
 from conflict.rules.decision import Cause
 from conflict.runs.pipeline import ResolveOptions, resolve
 from conflict.whatif.simulating.binlogs import bytes_by_type, write_binlogs
-from conflict.whatif.simulating.configuration import ApplierSettings, Latency, Link, Model, ModelTable, Site
+from conflict.whatif.simulating.configuration import (
+    CLOCK_START,
+    ApplierSettings,
+    Latency,
+    Link,
+    Model,
+    ModelTable,
+    Site,
+)
 from conflict.whatif.simulating.figures import counters_of, decisions_in_order, final_rows
 from conflict.whatif.simulating.kernels.world import Stamp, Wish
 from conflict.whatif.simulating.logged_rows import logged_epochs
-from conflict.whatif.simulating.run import CLOCK_START, Simulated, simulate
+from conflict.whatif.simulating.run import Simulated, simulate
 from conflict.whatif.simulating.run_folder import RUN_FILE, run_folder, write_run
 from conflict.whatif.simulating.workload import InsertKeys, Mix, Workload
 from ndb_formats.binlog_reader import read_events

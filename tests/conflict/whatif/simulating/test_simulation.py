@@ -69,7 +69,9 @@ def test_interpreted_a_run_is_the_same(
     made = draw(seed, SECOND)
     compiled = everything_of(simulate(made, seed, lambda done, total: None))
     # Another kernel of the same function, which nothing has compiled yet.
-    monkeypatch.setattr("conflict.whatif.simulating.run.run_until", with_python_values(kernel(run_until.function)))
+    monkeypatch.setattr(
+        "conflict.whatif.simulating.rule_appliers.run_until", with_python_values(kernel(run_until.function))
+    )
     monkeypatch.setattr(Process, "mode", Mode.INTERPRETED)
     monkeypatch.setattr(Process, "fixed", True)
     monkeypatch.setattr("conflict.whatif.simulating.run.SLICES", 1)
@@ -81,7 +83,8 @@ def test_no_call_of_a_kernel_is_a_whole_run(monkeypatch: pytest.MonkeyPatch) -> 
     """So that a compiled one can take over from an interpreted one, also where nobody looks on."""
     until: list[int] = []
     monkeypatch.setattr(
-        "conflict.whatif.simulating.run.run_until", lambda end, world: until.append(end) or run_until(end, world)
+        "conflict.whatif.simulating.rule_appliers.run_until",
+        lambda end, world: until.append(end) or run_until(end, world),
     )
     made = random_model(1, SECOND)
     run = simulate(made, 1)

@@ -1,4 +1,4 @@
-"""The searches of a zoo as tasks: in parts, stopped and gone on with, killed, in any processes."""
+"""The searches of a zoo as tasks: with wide levels, stopped and gone on with, killed, in any processes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from conflict.errors import HistoryError
 from conflict.history.grid.folder import Folder
 from conflict.history.tasks import Progress, in_process, process_runner
 from conflict.whatif.diverging.scope import Goal, Values
+from conflict.whatif.diverging.search import search
 from conflict.whatif.zoo.hunt import SEARCHES, Caught, hunt
-from conflict.whatif.zoo.pairs import Bounds, Pair, pairs_of
+from conflict.whatif.zoo.pairs import Bounds, Pair, all_functions, pairs_of
 
 GOALS = tuple(Goal)
 BOUNDS = Bounds(2, 1, 1, 0)
@@ -43,11 +44,6 @@ def whole(pairs: list[Pair]) -> list[Caught]:
 def schedules(found: Sequence[Caught]) -> list[tuple[str, dict[Goal, Any]]]:
     """What was found, without figures."""
     return [(each.pair.name, dict(each.schedules)) for each in found]
-
-
-def lengths(found: Sequence[Caught]) -> list[tuple[str, dict[Goal, int]]]:
-    """The lengths of what was found."""
-    return [(each.pair.name, {goal: len(steps) for goal, steps in sorted(each.schedules.items())}) for each in found]
 
 
 class Counting:
@@ -77,34 +73,52 @@ def test_the_order_is_that_of_the_pairs(pairs: list[Pair], whole: list[Caught]) 
     assert [each.states for each in again] == [each.states for each in whole]
 
 
-def test_parts_find_schedules_of_the_same_length(
-    pairs: list[Pair], whole: list[Caught], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Searches that go on from prefixes see states twice, and find nothing else."""
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Levels of 15 states are spread over tasks of 10."""
     monkeypatch.setattr("conflict.whatif.zoo.hunt.WIDE", 15)
-    monkeypatch.setattr("conflict.whatif.zoo.hunt.TOGETHER", 10)
+    monkeypatch.setattr("conflict.whatif.diverging.search._WIDE", 15)
+    monkeypatch.setattr("conflict.whatif.diverging.search._TOGETHER", 10)
+
+
+@pytest.mark.usefixtures("wide")
+def test_wide_levels_are_spread_over_tasks(pairs: list[Pair], whole: list[Caught]) -> None:
+    """And nothing else is found, nor more states seen."""
     runner = Counting()
     parts = hunt(pairs, GOALS, None, runner, no_progress)
-    assert lengths(parts) == lengths(whole)
+    assert schedules(parts) == schedules(whole)
+    assert [each.states for each in parts] == [each.states for each in whole]
     assert runner.done > 2 * len(whole)
 
 
-def test_what_is_finished_is_not_searched_again(
-    pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of whole searches and of parts; one that was stopped goes on where it was."""
-    monkeypatch.setattr("conflict.whatif.zoo.hunt.WIDE", 15)
-    monkeypatch.setattr("conflict.whatif.zoo.hunt.TOGETHER", 10)
+@pytest.mark.usefixtures("wide")
+def test_what_is_finished_is_not_searched_again(pairs: list[Pair], tmp_path: Path) -> None:
+    """One that was stopped in the last search makes this one alone."""
     alone, folder = Counting(), Folder(str(tmp_path / "zoo"))
     expected = hunt(pairs, GOALS, None, alone, no_progress)
     with pytest.raises(KeyboardInterrupt):
-        hunt(pairs, GOALS, folder, Counting(5), no_progress)
+        hunt(pairs, GOALS, folder, Counting(alone.done - 1), no_progress)
     rest = Counting()
     assert schedules(hunt(pairs, GOALS, folder, rest, no_progress)) == schedules(expected)
-    assert rest.done == alone.done - 5
+    assert 0 < rest.done < alone.done / 2
     nothing = Counting()
     assert schedules(hunt(pairs, GOALS, folder, nothing, no_progress)) == schedules(expected)
     assert nothing.done == 0
+
+
+@pytest.mark.parametrize(
+    ("functions", "formats", "bounds"),
+    [(all_functions(), (8,), Bounds(2, 1, 1, 0)), (("NDB$MAX(x)",), (7,), Bounds(2, 1, 1, 1))],
+)
+def test_it_finds_what_an_exhaustive_search_of_each_anomaly_finds(
+    functions: Sequence[str], formats: Sequence[int], bounds: Bounds
+) -> None:
+    """The same lengths, and nothing where there is nothing."""
+    pairs = [each for each in pairs_of(functions, formats, [Values.VERSION], bounds) if each.refusal is None]
+    for caught in hunt(pairs, GOALS, None, in_process, no_progress):
+        for goal in GOALS:
+            alone, found = search(caught.pair.scope, goal).steps, caught.schedules.get(goal)
+            assert (alone and len(alone)) == (found and len(found))
 
 
 def test_on_spark(spark: SparkSession, tmp_path: Path) -> None:
