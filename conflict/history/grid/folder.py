@@ -251,6 +251,16 @@ class Folder:
             table = file.read_row_groups(groups, schema.names, use_threads=False).cast(schema)
             return table.slice(first - ([0, *ends][groups[0]]), count)
 
+    def read_groups(self, path: str, schema: pa.Schema) -> Iterator[pa.Table]:
+        """Yield the rows of a Parquet file group by group; a file that does not exist has none."""
+        if not self.exists(path):
+            return
+        filesystem, full = self._resolve(path)
+        with self._readable(path), filesystem.open_input_file(full) as source:
+            file = pq.ParquetFile(source, page_checksum_verification=True)
+            for number in range(file.num_row_groups):
+                yield file.read_row_group(number, schema.names, use_threads=False).cast(schema)
+
     def rows_within(self, path: str, column: str, least: int, greatest: int) -> tuple[int, int]:
         """
         Return the first row of a Parquet file whose value of an ascending unsigned column is in a range, and how many.
@@ -348,7 +358,10 @@ class Folder:
 
     def mapped(self, path: str) -> mmap.mmap:
         """Return a file that is not empty, mapped; what is changed of it is changed in this process alone."""
-        _, full = self._resolve(path)
+        return self._mapped(self._resolve(path)[1])
+
+    @staticmethod
+    def _mapped(full: str) -> mmap.mmap:
         with open(full, "rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 
 import attrs
@@ -161,6 +161,13 @@ class MemoryFolder(Folder):
         return (
             self.read_table(path, schema).slice(first, count) if held else super().read_rows(path, schema, first, count)
         )
+
+    def read_groups(self, path: str, schema: pa.Schema) -> Iterator[pa.Table]:
+        """Yield the rows of a table."""
+        if self._full(path) in self._held.tables:
+            yield self.read_table(path, schema)
+        else:
+            yield from super().read_groups(path, schema)
 
     def rows_within(self, path: str, column: str, least: int, greatest: int) -> tuple[int, int]:
         """Return the first row whose value of an ascending column is in a range, and how many rows that are."""
