@@ -60,6 +60,8 @@ class Round:
 
 # Folds all buckets once.
 RunRound = Callable[[Round], Sequence[Findings]]
+# Orders the epoch applies of both appliers, given with the names of the clusters; see `order_applies`.
+Order = Callable[[Sequence[ApplierEpochs], Sequence[str]], EpochApplies]
 # Returns, per cluster number, the first operation that cannot be committed.
 Check = Callable[[EpochApplies, Conflicts], Mapping[int, StoppingOperation]]
 
@@ -88,6 +90,7 @@ def find_fixed_point(
     buckets: int,
     run_round: RunRound,
     check: Check | None = None,
+    order: Order = order_applies,
 ) -> FixedPoint:
     """
     Fold in rounds until nothing changes; where an applier stops, leave out the rest of its epochs and start again.
@@ -99,11 +102,12 @@ def find_fixed_point(
         run_round: Folds all buckets once.
         check: Looks for operations that stop an applier at its commit, once the conflicts are known; None if there can
             be none.
+        order: Orders the epoch applies.
     """
     stops: dict[str, StoppingOperation] = {}
     rounds: list[RoundFigures] = []
     while True:
-        applies = _order_up_to(applied, names, stops)
+        applies = _order_up_to(applied, names, stops, order)
         conflicts, stopping = _find_conflicts(applies, buckets, run_round, rounds)
         if check is not None:
             stopping += [(names[side], each) for side, each in check(applies, conflicts).items()]
@@ -114,19 +118,22 @@ def find_fixed_point(
 
 
 def without_rounds(
-    applied: Sequence[ApplierEpochs], names: Sequence[str], stops: Mapping[str, StoppingOperation]
+    applied: Sequence[ApplierEpochs],
+    names: Sequence[str],
+    stops: Mapping[str, StoppingOperation],
+    order: Order = order_applies,
 ) -> FixedPoint:
     """Return the fixed point where no transaction can be in conflict; arguments as for `find_fixed_point`."""
-    applies = _order_up_to(applied, names, stops)
+    applies = _order_up_to(applied, names, stops, order)
     return FixedPoint(applies, _conflicts_of(applies, np.zeros((0, 2), np.int64)), stops)
 
 
 def _order_up_to(
-    applied: Sequence[ApplierEpochs], names: Sequence[str], stops: Mapping[str, StoppingOperation]
+    applied: Sequence[ApplierEpochs], names: Sequence[str], stops: Mapping[str, StoppingOperation], order: Order
 ) -> EpochApplies:
     """Order the epoch applies before the stops."""
     kept = [each.first(stops[name].apply if name in stops else None) for name, each in zip(names, applied, strict=True)]
-    return order_applies(kept, names)
+    return order(kept, names)
 
 
 def _find_conflicts(
@@ -223,9 +230,10 @@ def _pairs(codes: Int64) -> Int64:
 
 def _conflicts_of(applies: EpochApplies, transactions: Int64) -> Conflicts:
     """Return transactions in conflict, epoch apply and group, sorted, in the form that the kernels read."""
-    offsets = np.zeros(len(applies) + 1, np.int64)  # takes memory only if there are some
-    if len(transactions):
-        np.cumsum(np.bincount(transactions[:, 0], minlength=len(applies)), out=offsets[1:])
+    if not len(transactions):
+        return Conflicts(np.broadcast_to(np.int64(0), len(applies) + 1), np.zeros(0, np.int32))
+    offsets = np.zeros(len(applies) + 1, np.int64)
+    np.cumsum(np.bincount(transactions[:, 0], minlength=len(applies)), out=offsets[1:])
     return Conflicts(offsets, transactions[:, 1].astype(np.int32))
 
 
@@ -233,8 +241,9 @@ def _earliest(
     applies: EpochApplies, names: Sequence[str], stopping: Sequence[tuple[str, StoppingOperation]]
 ) -> tuple[str, StoppingOperation]:
     """Return the first stop in the order of all epoch applies: nothing before it can change any more."""
-    order = {
-        (names[applier], number): apply
-        for apply, (applier, number) in enumerate(zip(applies.applier.tolist(), applies.number.tolist(), strict=True))
-    }
-    return min(stopping, key=lambda item: (order[item[0], item[1].apply], item[1]))
+
+    def place(name: str, number: int) -> int:
+        mine = (applies.applier == names.index(name)) & (applies.number == number)
+        return int(np.flatnonzero(mine)[0])
+
+    return min(stopping, key=lambda item: (place(item[0], item[1].apply), item[1]))
