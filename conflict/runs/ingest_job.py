@@ -13,13 +13,14 @@ deleted last of all, so an interrupted ingest can continue.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import attrs
 
 from conflict.config.arguments import StageProgress
+from conflict.config.configuration import ClusterConfiguration
 from conflict.errors import ConflictError
 from conflict.history.grid.attempts import ATTEMPTS, publish_finished
 from conflict.history.grid.catalogue import FileFacts, refusing_contradictions
@@ -288,16 +289,16 @@ def derive_schedule(run: Run, history: Folder, manifest: Manifest, *, with_holes
     hints = run.hints(summaries)
     changes, assumed = definition_changes(run, manifest), dict[str, int]()
 
-    def schedule() -> Iterator[tuple[str, ScheduleColumns]]:  # of one after the other: there can be very many
-        for cluster in run.clusters:
-            name, restarts = cluster.name, run.restarts_of(cluster)
-            cut = name in manifest.errors or len(summaries[name]) < len(read[name])
-            (own,), assumed[name] = schedule_of(
-                run.links, cluster, summaries, hints, cut=cut, changes=changes, restarts=restarts
-            )
-            yield name, own
+    def placed(cluster: ClusterConfiguration) -> ScheduleColumns:
+        name, restarts = cluster.name, run.restarts_of(cluster)
+        cut = name in manifest.errors or len(summaries[name]) < len(read[name])
+        (own,), assumed[name] = schedule_of(
+            run.links, cluster, summaries, hints, cut=cut, changes=changes, restarts=restarts
+        )
+        return own
 
-    write_schedule(history, schedule())
+    # One after the other: there can be very many.
+    write_schedule(history, ((cluster.name, placed(cluster)) for cluster in run.clusters))
     return attrs.evolve(
         with_schedule(history, manifest),
         assumed=assumed,

@@ -5,7 +5,7 @@ Epochs and the schedule as Parquet. Every ingest derives the schedule again, fro
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, starmap
 from typing import Any
 
 import attrs
@@ -186,7 +186,7 @@ def write_schedule(history: Folder, schedule: Iterable[tuple[str, ScheduleColumn
         history: Folder of the History.
         schedule: Per applier its epoch applies, which are made when those before them are written.
     """
-    parts = (part for applier, own in schedule for part in schedule_tables(applier, own))
+    parts = chain.from_iterable(starmap(schedule_tables, schedule))  # which holds nothing of the applier before
     history.write_rows(SCHEDULE_PART, chain([SCHEDULE.empty_table()], parts))
 
 
@@ -275,6 +275,18 @@ class _StoredColumns(ColumnsOnDemand):
         found = stored_once(found)
         if self.few:
             self._kept[name] = found
+        return found
+
+    def at(self, name: str, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """Return a column of some rows; of very many, only the parts are read that have one of them."""
+        if self.few:
+            return self[name][numbers]
+        part, found = numbers // _AT_ONCE, np.empty(len(numbers), COLUMNS[name].kind)
+        for each in np.unique(part).tolist():
+            first = self.rows.start + each * _AT_ONCE
+            (column,) = _parts_of(self.history, name, range(first, min(first + _AT_ONCE, self.rows.stop)))
+            chosen = part == each
+            found[chosen] = _of_arrow(COLUMNS[name], column)[numbers[chosen] - each * _AT_ONCE]
         return found
 
 

@@ -159,8 +159,8 @@ class Folder:
             self._written(path) as (filesystem, beside),
             pq.ParquetWriter(beside, first.schema, filesystem=filesystem, **_write_options(first.schema)) as writer,
         ):
-            for part in chain([first], following):
-                writer.write_table(part)
+            for _ in map(writer.write_table, chain([first], following)):
+                pass  # and nothing of a table is held while the next one is made
 
     def write_parts(self, path: str, parts: Sequence[pa.Table]) -> npt.NDArray[np.int64]:
         """

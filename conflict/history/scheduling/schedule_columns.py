@@ -7,6 +7,7 @@ An `EpochApply` is made only of those that somebody looks at.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Self
@@ -104,11 +105,19 @@ class ColumnsOnDemand(Mapping[str, npt.NDArray[Any]]):
         """How many epoch applies there are."""
         raise NotImplementedError
 
+    def at(self, name: str, numbers: Int64) -> npt.NDArray[Any]:
+        """Return a column of some epoch applies, given by number in order."""
+        return self[name][numbers]
+
     def __iter__(self) -> Iterator[str]:
         return iter(COLUMNS)
 
     def __len__(self) -> int:
         return len(COLUMNS)
+
+
+def _at(columns: Columns, name: str, numbers: Int64) -> npt.NDArray[Any]:
+    return columns.at(name, numbers) if isinstance(columns, ColumnsOnDemand) else columns[name][numbers]
 
 
 def _length(columns: Columns) -> int:
@@ -130,6 +139,11 @@ class _Stretch(ColumnsOnDemand):
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         return self.columns[name][self.which]
 
+    def at(self, name: str, numbers: Int64) -> npt.NDArray[Any]:
+        """Return a column of some of them."""
+        places = range(_length(self.columns))[self.which]
+        return _at(self.columns, name, places.start + places.step * numbers)
+
 
 @attrs.frozen(eq=False)
 class _Replaced(ColumnsOnDemand):
@@ -145,6 +159,10 @@ class _Replaced(ColumnsOnDemand):
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         return self.others[name] if name in self.others else self.columns[name]
+
+    def at(self, name: str, numbers: Int64) -> npt.NDArray[Any]:
+        """Return a column of some epoch applies."""
+        return _at(self.others if name in self.others else self.columns, name, numbers)
 
 
 @attrs.frozen(eq=False)
@@ -187,7 +205,7 @@ class ScheduleColumns:
         rows = zip(*found.values(), strict=True)
         return tuple(EpochApply(source=self.source, **dict(zip(found, row, strict=True))) for row in rows)
 
-    @property
+    @cached_property
     def windowed(self) -> Int64:
         """The numbers of those whose place is not given."""
         epoch, group = _GIVEN.before
@@ -204,7 +222,8 @@ class ScheduleColumns:
         """Return some of them, in order."""
         if isinstance(which, slice):
             return attrs.evolve(self, columns=_Stretch(self.columns, which))
-        return attrs.evolve(self, columns={name: each[which] for name, each in self.columns.items()})
+        numbers = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        return attrs.evolve(self, columns={name: _at(self.columns, name, numbers) for name in self.columns})
 
     def with_columns(self, **columns: npt.NDArray[Any]) -> ScheduleColumns:
         """Return them with other columns."""

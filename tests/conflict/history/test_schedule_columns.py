@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,6 +62,10 @@ def test_nothing_is_lost_on_disk(tmp_path_factory: pytest.TempPathFactory, appli
         assert [each.committed for each in found["A"].chosen(slice(1, None)).applies()] == [
             each.committed for each in applies[1:]
         ]
+        some = np.arange(len(applies))[::-2]
+        assert list(found["A"].applies(some)) == applies[::-2]
+        assert list(found["A"].chosen(slice(1, None)).applies(some[:-1] - 1)) == applies[::-2][:-1]
+        assert list(found["A"].chosen(np.arange(len(applies)) % 2 == 1).applies()) == applies[1::2]
         assert found["B"].applies() == ()
 
 
