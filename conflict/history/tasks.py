@@ -8,6 +8,7 @@ run in other processes, and mapped there.
 
 from __future__ import annotations
 
+import copyreg
 import hashlib
 import io
 import multiprocessing
@@ -29,6 +30,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from conflict.errors import HistoryError, WorkerError
 from conflict.history.grid.folder import Folder
@@ -150,21 +152,23 @@ _HEAD = struct.Struct("<QQ")  # bytes of the pickle, and how many buffers follow
 _ALIGNED = 64
 
 
-class _Pickler(pickle.Pickler):
-    """Pickles arrays that have the same value everywhere as that value."""
+def _reduced(array: npt.NDArray[Any]) -> Any:
+    """Return how an array is made again: one that has the same value everywhere, of that value."""
+    if array.size > 1 and not any(array.strides):
+        return np.broadcast_to, (array[(0,) * array.ndim], array.shape)
+    return array.__reduce_ex__(_PROTOCOL)
 
-    def reducer_override(self, value: object) -> Any:
-        """Return how such an array is made again."""
-        if isinstance(value, np.ndarray) and value.size > 1 and not any(value.strides):
-            return np.broadcast_to, (value[(0,) * value.ndim], value.shape)
-        return NotImplemented
+
+_PROTOCOL = 5  # buffers stay apart
 
 
 def _written(folder: Folder, value: object) -> _File:
     """Write a value, which can be pickled, to a new file; its arrays as they are, so that they can be mapped."""
     buffers: list[pickle.PickleBuffer] = []
     stream = io.BytesIO()
-    _Pickler(stream, protocol=5, buffer_callback=buffers.append).dump(value)
+    pickler = pickle.Pickler(stream, _PROTOCOL, buffer_callback=buffers.append)
+    pickler.dispatch_table = {**copyreg.dispatch_table, np.ndarray: _reduced}
+    pickler.dump(value)
     head = stream.getvalue()
     sizes = np.array([each.raw().nbytes for each in buffers], np.int64).tobytes()
     parts: list[bytes | memoryview] = [_HEAD.pack(len(head), len(buffers)) + sizes + head]

@@ -99,7 +99,7 @@ def read_epoch_ends(history: Folder, cluster: str, batches: Iterable[int], bound
         within = (number >= np.uint64(bounds.first)) & (number <= np.uint64(bounds.last))
         numbers.append(number[within])
         groups.append(np.maximum(*(lists.last for lists in _lists(part)))[within])
-    return Positions(np.concatenate(numbers), np.concatenate(groups))
+    return Positions(np.concatenate(numbers), narrowed(np.concatenate(groups)))
 
 
 def read_commit_times(
@@ -238,9 +238,8 @@ def _rows_by_applier(history: Folder) -> dict[str, range]:
 
 def _parts_of(history: Folder, name: str, rows: range) -> Iterator[pa.ChunkedArray]:
     """Yield some rows of a column of the schedule, part by part."""
-    schema = pa.schema([SCHEDULE.field(name)])
-    for first in range(rows.start, rows.stop, _AT_ONCE):
-        yield history.read_rows(SCHEDULE_PART, schema, first, min(_AT_ONCE, rows.stop - first)).column(0)
+    for part in history.read_groups(SCHEDULE_PART, pa.schema([SCHEDULE.field(name)]), rows):
+        yield part.column(0)
 
 
 @attrs.frozen(eq=False)
@@ -284,9 +283,10 @@ class _StoredColumns(ColumnsOnDemand):
         part, found = numbers // _AT_ONCE, np.empty(len(numbers), COLUMNS[name].kind)
         for each in np.unique(part).tolist():
             first = self.rows.start + each * _AT_ONCE
-            (column,) = _parts_of(self.history, name, range(first, min(first + _AT_ONCE, self.rows.stop)))
+            parts = _parts_of(self.history, name, range(first, min(first + _AT_ONCE, self.rows.stop)))
+            values = np.concatenate([_of_arrow(COLUMNS[name], column) for column in parts])
             chosen = part == each
-            found[chosen] = _of_arrow(COLUMNS[name], column)[numbers[chosen] - each * _AT_ONCE]
+            found[chosen] = values[numbers[chosen] - each * _AT_ONCE]
         return found
 
 

@@ -251,15 +251,20 @@ class Folder:
             table = file.read_row_groups(groups, schema.names, use_threads=False).cast(schema)
             return table.slice(first - ([0, *ends][groups[0]]), count)
 
-    def read_groups(self, path: str, schema: pa.Schema) -> Iterator[pa.Table]:
-        """Yield the rows of a Parquet file group by group; a file that does not exist has none."""
+    def read_groups(self, path: str, schema: pa.Schema, rows: range | None = None) -> Iterator[pa.Table]:
+        """Yield rows of a Parquet file, by default all, group by group; a file that does not exist has none."""
         if not self.exists(path):
             return
         filesystem, full = self._resolve(path)
         with self._readable(path), filesystem.open_input_file(full) as source:
-            file = pq.ParquetFile(source, page_checksum_verification=True)
+            file, first = pq.ParquetFile(source, page_checksum_verification=True), 0
             for number in range(file.num_row_groups):
-                yield file.read_row_group(number, schema.names, use_threads=False).cast(schema)
+                count = file.metadata.row_group(number).num_rows
+                wanted = range(first, first + count) if rows is None else _common(rows, range(first, first + count))
+                if wanted:
+                    group = file.read_row_group(number, schema.names, use_threads=False).cast(schema)
+                    yield group.slice(wanted.start - first, len(wanted))
+                first += count
 
     def rows_within(self, path: str, column: str, least: int, greatest: int) -> tuple[int, int]:
         """
@@ -432,6 +437,10 @@ class Folder:
                 time.sleep(_PAUSE)
             else:
                 break
+
+
+def _common(one: range, other: range) -> range:
+    return range(max(one.start, other.start), min(one.stop, other.stop))
 
 
 def is_of_storage(error: Exception) -> bool:

@@ -162,12 +162,13 @@ class MemoryFolder(Folder):
             self.read_table(path, schema).slice(first, count) if held else super().read_rows(path, schema, first, count)
         )
 
-    def read_groups(self, path: str, schema: pa.Schema) -> Iterator[pa.Table]:
-        """Yield the rows of a table."""
+    def read_groups(self, path: str, schema: pa.Schema, rows: range | None = None) -> Iterator[pa.Table]:
+        """Yield rows of a table, by default all."""
         if self._full(path) in self._held.tables:
-            yield self.read_table(path, schema)
+            table = self.read_table(path, schema)
+            yield table if rows is None else table.slice(rows.start, len(rows))
         else:
-            yield from super().read_groups(path, schema)
+            yield from super().read_groups(path, schema, rows)
 
     def rows_within(self, path: str, column: str, least: int, greatest: int) -> tuple[int, int]:
         """Return the first row whose value of an ascending column is in a range, and how many rows that are."""

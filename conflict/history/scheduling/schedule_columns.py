@@ -166,6 +166,27 @@ class _Replaced(ColumnsOnDemand):
 
 
 @attrs.frozen(eq=False)
+class _Changed(ColumnsOnDemand):
+    """Columns, in which a few epoch applies, given by number in order, have other values."""
+
+    columns: Columns
+    numbers: Int64
+    others: Columns
+
+    @property
+    def length(self) -> int:
+        """How many epoch applies there are."""
+        return _length(self.columns)
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        column = self.columns[name]
+        if name in self.others and len(self.numbers):
+            column = column.copy()
+            column[self.numbers] = self.others[name]
+        return column
+
+
+@attrs.frozen(eq=False)
 class ScheduleColumns:
     """
     The epoch applies of one applier in order, those that may have been among them; see `EpochApply`.
@@ -244,16 +265,16 @@ class ScheduleColumns:
         """Return them with those that have a window at the places where they are in `placed`, or not applied."""
         numbers, names = self.windowed, ("epoch", "group", "applied")
         found = {(each.foreign_epoch, each.period): each for each in placed if each.window is not None}
-        changed = {name: self[name].copy() for name in names}
-        for number, *key in zip(*(each.tolist() for each in self._keys(numbers)), strict=True):
-            apply = found.get(tuple(key))
-            changed["applied"][number] = apply is not None
+        changed = {name: _at(self.columns, name, numbers).copy() for name in names}
+        for place, key in enumerate(zip(*(each.tolist() for each in self._keys(numbers)), strict=True)):
+            apply = found.get(key)
+            changed["applied"][place] = apply is not None
             if apply is not None:
-                changed["epoch"][number], changed["group"][number] = apply.epoch, apply.group
-        return self.with_columns(**changed)
+                changed["epoch"][place], changed["group"][place] = apply.epoch, apply.group
+        return attrs.evolve(self, columns=_Changed(self.columns, numbers, changed))
 
     def _keys(self, numbers: Int64) -> tuple[npt.NDArray[Any], ...]:
-        return numbers, self["foreign_epoch"][numbers], self["period"][numbers]
+        return tuple(_at(self.columns, name, numbers) for name in ("foreign_epoch", "period"))
 
 
 def known_before(own: ScheduleColumns, theirs: ScheduleColumns | None, returned: int = 0) -> npt.NDArray[np.uint64]:

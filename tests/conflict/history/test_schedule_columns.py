@@ -69,6 +69,19 @@ def test_nothing_is_lost_on_disk(tmp_path_factory: pytest.TempPathFactory, appli
         assert found["B"].applies() == ()
 
 
+def test_places_that_were_found():
+    """An epoch without a trace stands where it was placed, or counts as not applied; all others stay."""
+    bound = Window((9, 0))
+    given = [EpochApply(epoch, 0, "B", epoch, window=bound if epoch in (2, 4) else None) for epoch in range(1, 6)]
+    placed = [EpochApply(7, 3, "B", 2, window=bound), EpochApply(8, 8, "B", 3)]
+    found = ScheduleColumns.of_applies("B", given).with_places(placed)
+    assert [(each.epoch, each.group, each.applied) for each in found.applies()] == [
+        *[(1, 0, True), (7, 3, True), (3, 0, True)],
+        *[(4, 0, False), (5, 0, True)],
+    ]
+    assert [each.epoch for each in found.applied_alone().applies()] == [1, 7, 3, 5]
+
+
 def test_rows_of_an_applier_that_are_apart(tmp_path: Path):
     """Each applier has its rows in one piece; else the file is damaged."""
     own = ScheduleColumns.of_applies("B", [EpochApply(1, 0, "B", 1)])
