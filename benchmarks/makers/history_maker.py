@@ -34,7 +34,7 @@ from benchmarks.makers.history_shape import CLUSTERS, Clock, Shape, server_id
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer
 from conflict.history.grid.catalogue import facts_of
 from conflict.history.grid.columns import digests_of_columns
-from conflict.history.grid.epoch_files import schedule_table
+from conflict.history.grid.epoch_files import write_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest, SegmentFacts, with_files, with_schedule, write_manifest
 from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, keys_part, never_null, part
@@ -133,7 +133,7 @@ def make_history(shape: Shape, folder: Folder, *, processes: int = 1) -> Manifes
         with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
             list(pool.map(write, parts))
     plan = plan_of(shape)
-    folder.write_table("schedule.parquet", pa.concat_tables(_applies(plan, applier) for applier in (0, 1)))
+    write_schedule(folder, ((name, _applies(plan, applier)) for applier, name in enumerate(CLUSTERS)))
     parts = [path for path in folder.sizes() if "/" in path]
     manifest = with_schedule(folder, with_files(folder, _manifest(plan), 0, facts_of(folder, parts)))
     write_manifest(folder, manifest)
@@ -188,7 +188,7 @@ def _apply_places(own: Clock, source: Clock) -> tuple[Array, Array, Array]:
     return foreign, slot, own.place[slot] + foreign - own.seen(source, after=False)[slot] - 1
 
 
-def _applies(plan: Plan, applier: int) -> pa.Table:
+def _applies(plan: Plan, applier: int) -> ScheduleColumns:
     """Return the takes of an applier: each in its place, and after what its epoch carries news of."""
     own, source = plan.clocks[applier], plan.clocks[1 - applier]
     foreign, slot, group = _apply_places(own, source)
@@ -202,8 +202,7 @@ def _applies(plan: Plan, applier: int) -> pa.Table:
         "arrived_epoch": np.where(some, own.epochs[news], np.uint64(0)),
         "arrived_group": np.where(some, last[news], -1),
     }
-    made = ScheduleColumns(CLUSTERS[1 - applier], with_defaults(len(foreign), columns))
-    return schedule_table({CLUSTERS[applier]: made})
+    return ScheduleColumns(CLUSTERS[1 - applier], with_defaults(len(foreign), columns))
 
 
 def _write_buckets(shape: Shape, folder: Folder, first: int, *, count: int) -> None:

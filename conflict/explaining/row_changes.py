@@ -233,7 +233,7 @@ def _found(
         found = wanted_epochs(segment, tables, numbers, wanted, run.statements)
         ranges = ((segment.start, segment.stop),) if found is None else found.ranges
         if found is not None:
-            epochs += [each for each in summaries_of(found.epochs) if each.number <= last]
+            epochs += [each for each in summaries_of([found.epochs]) if each.number <= last]
         for start, stop in ranges:
             yield from read_epochs([segment.file], reader, {file: (start, stop)})
         if found is not None and found.error is not None:

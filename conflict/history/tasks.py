@@ -8,7 +8,9 @@ run in other processes, and mapped there.
 
 from __future__ import annotations
 
+import copyreg
 import hashlib
+import io
 import multiprocessing
 import os
 import pickle
@@ -24,10 +26,11 @@ from contextlib import contextmanager
 from functools import lru_cache, partial
 from multiprocessing import connection
 from types import ModuleType
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from conflict.errors import HistoryError, WorkerError
 from conflict.history.grid.folder import Folder
@@ -67,6 +70,11 @@ def in_threads(function: Callable[[Task], Result], tasks: Sequence[Task], progre
     return results
 
 
+def runs_here(runner: Runner) -> bool:
+    """Whether the tasks of a runner surely run in this process."""
+    return runner in (in_process, in_threads)
+
+
 def cores_of(runner: Runner) -> int:
     """Return how many tasks of a runner can run at the same time."""
     return (os.cpu_count() or 1) if runner is in_threads else int(getattr(runner, "cores", 1))
@@ -98,10 +106,18 @@ class Shared(Generic[Value]):
     Tasks of this process have the value itself. For others it goes to a file, which all processes of a machine map.
     """
 
-    def __init__(self, folder: Folder, value: Value) -> None:
+    def __init__(self, folder: Folder, value: Value, file: _File | None = None) -> None:
         self._folder, self._value = folder, value
         # A folder that is copied to the tasks must have it before they are made.
-        self._file = _written(folder, value) if folder.is_apart else None
+        self._file = _written(folder, value) if file is None and folder.is_apart else file
+
+    @classmethod
+    def large(cls, folder: Folder, value: Value, runner: Runner) -> Self:
+        """Return a large value; where the tasks of a runner map it, so does this process, in place of a copy of it."""
+        if runs_here(runner):
+            return cls(folder, value)
+        file = _written(folder, value)
+        return cls(folder, _unpacked(memoryview(folder.mapped(file.name))), file)
 
     def load(self) -> Value:
         """Return the value."""
@@ -136,10 +152,24 @@ _HEAD = struct.Struct("<QQ")  # bytes of the pickle, and how many buffers follow
 _ALIGNED = 64
 
 
+def _reduced(array: npt.NDArray[Any]) -> Any:
+    """Return how an array is made again: one that has the same value everywhere, of that value."""
+    if array.size > 1 and not any(array.strides):
+        return np.broadcast_to, (array[(0,) * array.ndim], array.shape)
+    return array.__reduce_ex__(_PROTOCOL)
+
+
+_PROTOCOL = 5  # buffers stay apart
+
+
 def _written(folder: Folder, value: object) -> _File:
     """Write a value, which can be pickled, to a new file; its arrays as they are, so that they can be mapped."""
     buffers: list[pickle.PickleBuffer] = []
-    head = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    stream = io.BytesIO()
+    pickler = pickle.Pickler(stream, _PROTOCOL, buffer_callback=buffers.append)
+    pickler.dispatch_table = {**copyreg.dispatch_table, np.ndarray: _reduced}
+    pickler.dump(value)
+    head = stream.getvalue()
     sizes = np.array([each.raw().nbytes for each in buffers], np.int64).tobytes()
     parts: list[bytes | memoryview] = [_HEAD.pack(len(head), len(buffers)) + sizes + head]
     parts += [each.raw() for each in buffers]
@@ -158,6 +188,11 @@ def _read(file: _File) -> Any:
     if hashlib.sha256(data).hexdigest() != file.digest:
         message = f"{file.folder.uri}/{file.name} is not what this run wrote; run the command again"
         raise HistoryError(message)
+    return _unpacked(data)
+
+
+def _unpacked(data: memoryview) -> Any:
+    """Return the value that a file holds, whose arrays are parts of its data."""
     length, count = _HEAD.unpack_from(data)
     start = _HEAD.size + 8 * count
     head, place, buffers = data[start : start + length], start + length, []

@@ -123,7 +123,8 @@ def _replayed(
     for name, stop in resolved.summary.stops.items():  # what it would have applied since is not in the History
         appliers[name].here.result.stop = stop
     grid, batches = history.job.run.history, history.manifest.batches
-    times = {name: read_commit_times(grid, name, batches) for name in history.manifest.clusters}
+    read = {name: read_commit_times(grid, name, batches) for name in history.manifest.clusters}
+    times = {name: dict(zip(*(each.tolist() for each in own), strict=True)) for name, own in read.items()}
     told = attrs.evolve(posed.history, unlogged={name: tuple(own) for name, own in resolved.unlogged.items()})
     return Replayed(resolved.run, told, appliers, times, resolved.summary.counters)
 

@@ -12,7 +12,7 @@ from conflict.config.configuration import ClusterConfiguration
 from conflict.history.grid.epoch_files import read_schedule, read_summaries
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
-from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, KEYLESS, SCHEDULE, log_part, part
+from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, KEYLESS, log_part, part
 from conflict.history.roles import FittingMarks, Mark, mark_of
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule_columns import role_of
@@ -74,7 +74,7 @@ def _marks(cluster: ClusterConfiguration, history: Folder, manifest: Manifest) -
 
 def lacks_something(history: Folder, manifest: Manifest) -> bool:
     """Whether a binlog shows no epoch or no change of the other cluster, or row changes without a transaction id."""
-    if traced_clusters(history) != set(manifest.clusters):
+    if traced_clusters(history, manifest) != set(manifest.clusters):
         return True
     if not all(any(map(history.exists, _paths(manifest, "consequences", name))) for name in manifest.clusters):
         return True
@@ -85,16 +85,15 @@ def lacks_something(history: Folder, manifest: Manifest) -> bool:
     )
 
 
-def traced_clusters(history: Folder) -> set[str]:
+def traced_clusters(history: Folder, manifest: Manifest) -> set[str]:
     """Return the clusters whose binlogs show epochs that their appliers took."""
-    schedule = history.read_table("schedule.parquet", SCHEDULE, ["applier", "traced"])
-    return set(pc.unique(schedule.filter(schedule.column("traced")).column("applier")).to_pylist())
+    schedule = read_schedule(history, list(manifest.clusters))
+    return {name for name, own in schedule.items() if own["traced"].any()}
 
 
-def roles_change(history: Folder) -> bool:
+def roles_change(history: Folder, manifest: Manifest) -> bool:
     """Whether the role of a cluster is known to change."""
-    roles = history.read_table("schedule.parquet", SCHEDULE, ["role"]).column("role")
-    return bool(roles.null_count < len(roles))
+    return any(own.roles for own in read_schedule(history, list(manifest.clusters)).values())
 
 
 def facts_of_history(history: Folder, manifest: Manifest) -> dict[str, LogFacts]:

@@ -20,10 +20,11 @@ from pathlib import Path
 import attrs
 
 from conflict.config.arguments import StageProgress
+from conflict.config.configuration import ClusterConfiguration
 from conflict.errors import ConflictError
 from conflict.history.grid.attempts import ATTEMPTS, publish_finished
 from conflict.history.grid.catalogue import FileFacts, refusing_contradictions
-from conflict.history.grid.epoch_files import read_all_summaries, schedule_table
+from conflict.history.grid.epoch_files import read_all_summaries, write_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.kept_outlines import outlines_to_keep
 from conflict.history.grid.key_numbering import KINDS, KeyRun, KeyTask, number_keys
@@ -37,7 +38,7 @@ from conflict.history.grid.manifest import (
     write_manifest,
 )
 from conflict.history.grid.merging import MergedRows, batches_to_merge
-from conflict.history.grid.schemas import SCHEDULE_PART, batch_of
+from conflict.history.grid.schemas import batch_of
 from conflict.history.grid.writer import join_logs
 from conflict.history.ingestion.extension import (
     KeptSegments,
@@ -189,7 +190,7 @@ class _Job:
             manifest = with_files(self.history, manifest, plan.batch, files)
         # Whether a log is whole says what was certainly applied, also where it brings no epoch.
         if plan.batch in manifest.batches or held is None or manifest.errors.keys() != held.errors.keys():
-            manifest = self._derive_schedule(manifest)
+            manifest = derive_schedule(self.run, self.history, manifest, with_holes=self.with_holes)
         stops = {each.file: each.stop for own in manifest.segments.values() for each in own}
         manifest = attrs.evolve(manifest, outlines=tuple(outlines_to_keep(self.run.outlines, stops)))
         write_manifest(self.history, manifest)
@@ -265,36 +266,46 @@ class _Job:
         logs = [join_logs(history, name, each, plan.batch, merged) for name, each in new.items()]
         return [each for files in (*numbered, *logs) for each in files]
 
-    def _derive_schedule(self, manifest: Manifest) -> Manifest:
-        """Derive when each cluster applied which epoch of the other, write that, and return the manifest with it."""
-        run, history = self.run, self.history
-        read = read_all_summaries(history, run.links, manifest.batches)
-        summaries = consistent_cut(read, run.links.server_ids, with_holes=self.with_holes)
-        hints = run.hints(summaries)
-        schedule, assumed = dict[str, ScheduleColumns](), {}
-        changes = definition_changes(run, manifest)
-        for cluster in run.clusters:
-            name = cluster.name
-            cut = name in manifest.errors or len(summaries[name]) < len(read[name])
-            restarts = run.restarts_of(cluster)
-            (schedule[name],), assumed[name] = schedule_of(
-                run.links, cluster, summaries, hints, cut=cut, changes=changes, restarts=restarts
-            )
-        history.write_table(SCHEDULE_PART, schedule_table(schedule))
-        return attrs.evolve(
-            with_schedule(history, manifest),
-            assumed=assumed,
-            last_epochs={name: own[-1].number if len(own) else 0 for name, own in summaries.items()},
-            epochs_left_out={name: len(read[name]) - len(own) for name, own in summaries.items()},
-            changes=sum(int(own.changes.sum()) for own in summaries.values()),
-        )
-
     def _clean_up(self, manifest: Manifest | None) -> None:
         """Delete what the History does not need, the plan last of all."""
         kept = {None} if manifest is None else {None, *manifest.batches, *manifest.merged}
         others = [path for path in self.history.sizes() if batch_of(path) not in kept]
         for path in (*others, ATTEMPTS, STAGED, PLAN):
             self.history.delete(path)
+
+
+def derive_schedule(run: Run, history: Folder, manifest: Manifest, *, with_holes: bool = False) -> Manifest:
+    """
+    Derive when each cluster applied which epoch of the other, write that, and return the manifest with it.
+
+    Args:
+        run: The run.
+        history: Its History.
+        manifest: What that holds.
+        with_holes: See `ingest`.
+    """
+    read = read_all_summaries(history, run.links, manifest.batches)
+    summaries = consistent_cut(read, run.links.server_ids, with_holes=with_holes)
+    hints = run.hints(summaries)
+    changes, assumed = definition_changes(run, manifest), dict[str, int]()
+
+    def placed(cluster: ClusterConfiguration) -> ScheduleColumns:
+        name, restarts = cluster.name, run.restarts_of(cluster)
+        cut = name in manifest.errors or len(summaries[name]) < len(read[name])
+        (own,), assumed[name] = schedule_of(
+            run.links, cluster, summaries, hints, cut=cut, changes=changes, restarts=restarts
+        )
+        return own
+
+    # One after the other: there can be very many.
+    write_schedule(history, ((cluster.name, placed(cluster)) for cluster in run.clusters))
+    return attrs.evolve(
+        with_schedule(history, manifest),
+        assumed=assumed,
+        last_epochs={name: own[-1].number if len(own) else 0 for name, own in summaries.items()},
+        epochs_left_out={name: len(read[name]) - len(own) for name, own in summaries.items()},
+        changes=sum(int(own.changes.sum()) for own in summaries.values()),
+    )
 
 
 def outlines_by_tasks(runner: Runner, progress: StageProgress, files: Sequence[Path]) -> list[FileOutline]:

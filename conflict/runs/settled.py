@@ -214,9 +214,9 @@ def _settled_history(
 ) -> Settled | CareKind:
     """Resolve a History with the kernels, whatever it shows of other functions and roles."""
     run = run.numbered_as(held.tables)
-    if not run.compressed.isdisjoint(traced_clusters(history)):
+    if not run.compressed.isdisjoint(traced_clusters(history, held)):
         return CareKind.COMPRESSED
-    if options.as_configured and roles_change(history):
+    if options.as_configured and roles_change(history, held):
         return CareKind.CHANGING_ROLES
     facts = facts_of_history(history, held) if lacks_something(history, held) else None
     if facts is not None and any(each.hides_epochs for each in facts.values()):

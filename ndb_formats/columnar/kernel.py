@@ -190,7 +190,9 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a view that cannot be written to: numba compiles a kernel once per kind of array."""
-    view = np.ascontiguousarray(array).view()
+    # The system provides no memory for zeros that are only read.
+    zeros = array.strides == (0,) and not array[:1].any()
+    view = (np.zeros(array.shape, array.dtype) if zeros else np.ascontiguousarray(array)).view()
     view.setflags(write=False)
     return view
 

@@ -6,13 +6,10 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from conflict.history.epochs import BinlogEpoch
-from conflict.history.grid.epoch_files import schedule_table
+from conflict.history.grid.epoch_files import write_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.key_numbering import KINDS, KeyRun, KeyTask, number_keys
 from conflict.history.grid.manifest import Manifest, SegmentFacts, with_files, with_schedule, write_manifest
-from conflict.history.grid.schemas import (
-    SCHEDULE_PART,
-)
 from conflict.history.grid.writer import PartBuilder, join_logs, write_parts
 from conflict.history.model import History
 from conflict.history.run import TableNumbers, table_definitions
@@ -69,7 +66,7 @@ def write_history(
     for name, own in facts.items():
         files += join_logs(folder, name, range(len(own)), 0)
     folder.delete("staged")
-    folder.write_table(SCHEDULE_PART, schedule_table(schedule))
+    write_schedule(folder, schedule.items())
     manifest = Manifest(
         buckets=buckets,
         batches=(0,),

@@ -21,11 +21,24 @@ sys.stdin.read()
 """
 
 
-def started(above: Path) -> tuple[subprocess.Popen[str], Path]:
-    """Start a process that keeps a file in a folder below another one; return it and its folder."""
+FOR_ALL = """
+import sys
+from pathlib import Path
+from ndb_formats.scratch import for_all
+print(for_all("run", "file", lambda place: Path(place).write_text(sys.argv[1])), flush=True)
+sys.stdin.read()
+"""
+
+
+def started(above: Path, code: str = CODE, *arguments: str) -> tuple[subprocess.Popen[str], Path]:
+    """Start a process that keeps a file below another folder; return it and what it prints: a place."""
     environment = {**os.environ, "SPARK_LOCAL_DIRS": f"/nowhere,{above}"}
     process = subprocess.Popen(
-        [sys.executable, "-c", CODE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-c", code, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
     )
     assert process.stdout is not None
     return process, Path(process.stdout.readline().strip())
@@ -57,3 +70,19 @@ def test_a_process_that_is_forked_has_its_own(tmp_path: Path, monkeypatch: pytes
     assert first != other
     scratch._remove(first, 0)
     assert Path(first).exists()
+
+
+def test_processes_read_one_file(tmp_path: Path):
+    """The first one fetches it; it goes with the last one, or is removed by the next one if that is killed."""
+    first, place = started(tmp_path, FOR_ALL, "fetched by the first")
+    second, same = started(tmp_path, FOR_ALL, "fetched by the second")
+    assert same == place
+    assert place.read_text() == "fetched by the first"
+    first.communicate()
+    assert place.read_text() == "fetched by the first"
+    second.send_signal(signal.SIGKILL)
+    second.wait()
+    third, again = started(tmp_path, FOR_ALL, "fetched by the third")
+    assert (again, again.read_text()) == (place, "fetched by the third")
+    third.communicate()
+    assert not list(tmp_path.iterdir())

@@ -61,6 +61,8 @@ class Round:
 
 # Folds all buckets once.
 RunRound = Callable[[Round], Sequence[Findings]]
+# Orders the epoch applies of both appliers, given with the names of the clusters; see `order_applies`.
+Order = Callable[[Sequence[ApplierEpochs], Sequence[str]], EpochApplies]
 # Returns, per cluster number, the first operation that cannot be committed.
 Check = Callable[[EpochApplies, Conflicts], Mapping[int, StoppingOperation]]
 
@@ -90,6 +92,7 @@ def find_fixed_point(
     run_round: RunRound,
     check: Check | None = None,
     decided: Boundary | None = None,
+    order: Order = order_applies,
 ) -> FixedPoint:
     """
     Fold in rounds until nothing changes; where an applier stops, leave out the rest of its epochs and start again.
@@ -102,11 +105,12 @@ def find_fixed_point(
         check: Looks for operations that stop an applier at its commit, once the conflicts are known; None if there can
             be none.
         decided: Up to where the transactions in conflict are known; None if none are.
+        order: Orders the epoch applies.
     """
     stops: dict[str, StoppingOperation] = {}
     rounds: list[RoundFigures] = []
     while True:
-        applies = _order_up_to(applied, names, stops)
+        applies = _order_up_to(applied, names, stops, order)
         conflicts, stopping = _find_conflicts(applies, buckets, run_round, rounds, decided)
         if check is not None:
             stopping += [(names[side], each) for side, each in check(applies, conflicts).items()]
@@ -117,19 +121,22 @@ def find_fixed_point(
 
 
 def without_rounds(
-    applied: Sequence[ApplierEpochs], names: Sequence[str], stops: Mapping[str, StoppingOperation]
+    applied: Sequence[ApplierEpochs],
+    names: Sequence[str],
+    stops: Mapping[str, StoppingOperation],
+    order: Order = order_applies,
 ) -> FixedPoint:
     """Return the fixed point where no transaction can be in conflict; arguments as for `find_fixed_point`."""
-    applies = _order_up_to(applied, names, stops)
+    applies = _order_up_to(applied, names, stops, order)
     return FixedPoint(applies, _conflicts_of(applies, np.zeros((0, 2), np.int64)), stops)
 
 
 def _order_up_to(
-    applied: Sequence[ApplierEpochs], names: Sequence[str], stops: Mapping[str, StoppingOperation]
+    applied: Sequence[ApplierEpochs], names: Sequence[str], stops: Mapping[str, StoppingOperation], order: Order
 ) -> EpochApplies:
     """Order the epoch applies before the stops."""
     kept = [each.first(stops[name].apply if name in stops else None) for name, each in zip(names, applied, strict=True)]
-    return order_applies(kept, names)
+    return order(kept, names)
 
 
 def _find_conflicts(
@@ -232,9 +239,10 @@ def _pairs(codes: Int64) -> Int64:
 
 def _conflicts_of(applies: EpochApplies, transactions: Int64) -> Conflicts:
     """Return transactions in conflict, epoch apply and group, sorted, in the form that the kernels read."""
-    offsets = np.zeros(len(applies) + 1, np.int64)  # takes memory only if there are some
-    if len(transactions):
-        np.cumsum(np.bincount(transactions[:, 0], minlength=len(applies)), out=offsets[1:])
+    if not len(transactions):
+        return Conflicts(np.broadcast_to(np.int64(0), len(applies) + 1), np.zeros(0, np.int32))
+    offsets = np.zeros(len(applies) + 1, np.int64)
+    np.cumsum(np.bincount(transactions[:, 0], minlength=len(applies)), out=offsets[1:])
     return Conflicts(offsets, transactions[:, 1].astype(np.int32))
 
 
@@ -242,8 +250,9 @@ def _earliest(
     applies: EpochApplies, names: Sequence[str], stopping: Sequence[tuple[str, StoppingOperation]]
 ) -> tuple[str, StoppingOperation]:
     """Return the first stop in the order of all epoch applies: nothing before it can change any more."""
-    order = {
-        (names[applier], number): apply
-        for apply, (applier, number) in enumerate(zip(applies.applier.tolist(), applies.number.tolist(), strict=True))
-    }
-    return min(stopping, key=lambda item: (order[item[0], item[1].apply], item[1]))
+
+    def place(name: str, number: int) -> int:
+        mine = (applies.applier == names.index(name)) & (applies.number == number)
+        return int(np.flatnonzero(mine)[0])
+
+    return min(stopping, key=lambda item: (place(item[0], item[1].apply), item[1]))

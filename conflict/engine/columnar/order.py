@@ -15,7 +15,7 @@ compare as lists do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import attrs
@@ -25,9 +25,12 @@ import pyarrow as pa
 
 from conflict.engine.kernels.apply_order import NO_CLUSTER, order
 from conflict.engine.kernels.arrays import (
+    Bool,
     BucketRows,
     Decisions,
     EpochApplies,
+    Int8,
+    Int32,
     Int64,
     Logged,
     RowMoments,
@@ -110,21 +113,36 @@ def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> Epo
     Raises:
         HistoryError: The schedule is circular.
     """
+    applier, number = _ordered(applied, names)
+    first = applier == 0
+
+    def in_order(own: Iterable[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """Return a column of all, given that of each applier, which keeps its order."""
+        found = None
+        for mine, column in zip((first, ~first), own, strict=True):
+            found = np.empty(len(applier), column.dtype) if found is None else found
+            found[mine] = column
+        assert found is not None
+        return found
+
+    def columns() -> Iterator[tuple[str, npt.NDArray[Any]]]:  # one after the other: there can be very many epochs
+        known = (known_before(a.columns, b.columns, a.returned) for a, b in (applied, applied[::-1]))
+        yield "max_replicated", in_order(known)
+        yield "applier", applier
+        for name in _READ:
+            yield name, stored_once(in_order(each.columns[name] for each in applied))
+
+    return EpochApplies.of(columns(), number, _moments_in_order(applied, first))
+
+
+def _ordered(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> tuple[Int8, Int32]:
+    """Return applier and number of the epoch applies in order; arguments and errors as for `order_applies`."""
     epochs, foreign = (tuple(read_only(each.columns[name]) for each in applied) for name in ("epoch", "foreign_epoch"))
     applier, number, stuck = order(epochs, foreign)
     if stuck != NO_CLUSTER:
         at = len(applier) - int((applier != stuck).sum())
-        raise circular_schedule(names[stuck], int(applied[stuck].columns["foreign_epoch"][at]))
-    chosen = number + applier.astype(np.int64) * len(applied[0])
-
-    def columns() -> Iterator[tuple[str, npt.NDArray[Any]]]:  # one after the other: there can be very many epochs
-        yield "applier", applier
-        known = (known_before(a.columns, b.columns, a.returned) for a, b in (applied, applied[::-1]))
-        yield "max_replicated", np.concatenate([*known])[chosen]
-        for name in _READ:
-            yield name, stored_once(np.concatenate([each.columns[name] for each in applied])[chosen])
-
-    return EpochApplies.of(columns(), number, _moments_in_order(applied, chosen))
+        raise circular_schedule(names[stuck], int(foreign[stuck][at]))
+    return applier, number
 
 
 def schedule_of(applies: EpochApplies, applier: int, source: str) -> ScheduleColumns:
@@ -134,15 +152,16 @@ def schedule_of(applies: EpochApplies, applier: int, source: str) -> ScheduleCol
     return ScheduleColumns(source, with_defaults(len(mine), read))
 
 
-def _moments_in_order(applied: Sequence[ApplierEpochs], chosen: Int64) -> RowMoments:
-    """Return the moments of both appliers; `chosen`: of each epoch apply in order, its number among all of them."""
-    place = np.empty(len(chosen), np.int32)
-    place[chosen] = np.arange(len(chosen), dtype=np.int32)
+def _moments_in_order(applied: Sequence[ApplierEpochs], first: Bool) -> RowMoments:
+    """Return the moments of both appliers; `first`: which epoch applies are of the first one. Shape (applies,)."""
     moments = [
-        attrs.evolve(each.moments, apply=place[each.moments.apply + side * len(applied[0])])
-        for side, each in enumerate(applied)
+        attrs.evolve(each.moments, apply=np.flatnonzero(mine)[each.moments.apply].astype(np.int32))
+        for mine, each in zip((first, ~first), applied, strict=True)
+        if len(each.moments)
     ]
-    return RowMoments(*(np.concatenate([getattr(each, name) for each in moments]) for name in _MOMENTS))
+    return RowMoments(
+        *(np.concatenate([getattr(each, name) for each in (RowMoments.none(), *moments)]) for name in _MOMENTS)
+    )
 
 
 ORDER = OPERATION_ORDER.type

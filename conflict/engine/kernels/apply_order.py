@@ -245,13 +245,16 @@ def queue_up(number, schedule, first, stop, work):
         work: `Work`; its log and arrivals move on.
     """
     apply, log = schedule.applies[number], work.log
-    here = apply["applier"]
+    here, epoch = apply["applier"], apply["epoch"]
     queued = log.tail[here]
     for entry in range(first, stop):
         log.queue[here, log.tail[here]] = entry
         log.tail[here] += 1
-    for place in range(apply["received_start"], apply["received_stop"] if stop > first else 0):
+    place, end = np.int64(apply["received_start"]), schedule.second if here else len(schedule.by_epoch)
+    end = end if stop > first else 0
+    while place < end and schedule.applies[schedule.by_epoch[place]]["foreign_epoch"] == epoch:
         receiver = activated(schedule.by_epoch[place], work)
+        place += 1
         if receiver["queue_start"] == receiver["queue_stop"]:
             receiver["queue_start"] = queued
         receiver["queue_stop"] = log.tail[here]

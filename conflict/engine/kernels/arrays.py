@@ -16,6 +16,9 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from conflict.engine.kernels.linked_applies import link_applies, rises
+from ndb_formats.columnar.kernel import read_only
+
 Bool = npt.NDArray[np.bool_]
 Int8 = npt.NDArray[np.int8]
 Int16 = npt.NDArray[np.int16]
@@ -142,14 +145,14 @@ class RowMoments:
 
 # An epoch apply. `max_replicated` is that before it. Before own epoch and group `arrived_...` the applier cannot have
 # begun with it. `traced`: its binlog shows it. `restarted`: the applier was restarted since the one before.
-# `previous` is the epoch apply before of the same applier, -1 for none; `EpochApplies.by_epoch[received_start:
-# received_stop]` are those of the other applier that receive what this one logs. `acting` is the row of `Rules`: that
-# of its cluster in its role.
+# `previous` is the epoch apply before of the same applier, -1 for none. Those of the other applier that receive what
+# this one logs stand in `EpochApplies.by_epoch` from `received_start` on, as far as their foreign epoch is its own.
+# `acting` is the row of `Rules`: that of its cluster in its role.
 EPOCH_APPLY = np.dtype(
     [
         *[("epoch", "u8"), ("foreign_epoch", "u8"), ("max_replicated", "u8")],
         *[("arrived_epoch", "u8"), ("group", "i4"), ("arrived_group", "i4")],
-        *[("previous", "i4"), ("received_start", "i4"), ("received_stop", "i4")],
+        *[("previous", "i4"), ("received_start", "i4")],
         *[("applier", "i1"), ("source", "i1"), ("acting", "i1"), ("traced", "?"), ("restarted", "?")],
     ],
     align=True,
@@ -209,8 +212,8 @@ class EpochApplies:
                 others[name] = column
         records["source"] = 1 - records["applier"]
         records["acting"] = acting(records["applier"], others.pop("role"))
-        by_epoch, second = _receivers(records)
         applier = np.ascontiguousarray(records["applier"])
+        by_epoch, second = _by_epoch(records, applier)
         return cls(records, applier, by_epoch, second, number, moments=moments, **others)
 
     def receiving(self, applier: int, epochs: UInt64) -> Int64:
@@ -280,18 +283,16 @@ def acting(applier: AnyNumber, role: AnyNumber) -> AnyNumber:
     return applier + 2 * (role + 1)
 
 
-def _receivers(records: npt.NDArray[np.void]) -> tuple[Int32, int]:
-    """Fill in what epoch applies are to each other; return `EpochApplies.by_epoch` and `second`."""
-    applies = [np.flatnonzero(records["applier"] == side).astype(np.int32) for side in (0, 1)]
-    sides = [mine[np.argsort(records["foreign_epoch"][mine], kind="stable")] for mine in applies]
-    second = len(sides[0])
-    for side, mine in enumerate(applies):
-        records["previous"][mine] = np.append(np.int32(-1), mine)[: len(mine)]
-        theirs, own = records["foreign_epoch"][sides[1 - side]], records["epoch"][mine]
-        start = 0 if side else second
-        records["received_start"][mine] = start + np.searchsorted(theirs, own, "left")
-        records["received_stop"][mine] = start + np.searchsorted(theirs, own, "right")
-    return np.concatenate(sides), second
+def _by_epoch(records: npt.NDArray[np.void], applier: Int8) -> tuple[Int32, int]:
+    """Return `EpochApplies.by_epoch` and `second`, and fill in what epoch applies are to each other."""
+    by_epoch, second = np.empty(len(records), np.int32), int(np.count_nonzero(applier == 0))
+    for side, place in enumerate((slice(second), slice(second, None))):
+        mine = by_epoch[place]
+        mine[:] = np.flatnonzero(applier == side)
+        if not rises(records, read_only(mine)):
+            mine[:] = mine[np.argsort(records["foreign_epoch"][mine], kind="stable")]
+    link_applies(records, read_only(by_epoch), second)
+    return by_epoch, second
 
 
 class Conflicts(NamedTuple):

@@ -159,8 +159,8 @@ class Folder:
             self._written(path) as (filesystem, beside),
             pq.ParquetWriter(beside, first.schema, filesystem=filesystem, **_write_options(first.schema)) as writer,
         ):
-            for part in chain([first], following):
-                writer.write_table(part)
+            for _ in map(writer.write_table, chain([first], following)):
+                pass  # and nothing of a table is held while the next one is made
 
     def write_parts(self, path: str, parts: Sequence[pa.Table]) -> npt.NDArray[np.int64]:
         """
@@ -250,6 +250,21 @@ class Folder:
             groups = range(bisect_right(ends, first), bisect_left(ends, first + count) + 1)
             table = file.read_row_groups(groups, schema.names, use_threads=False).cast(schema)
             return table.slice(first - ([0, *ends][groups[0]]), count)
+
+    def read_groups(self, path: str, schema: pa.Schema, rows: range | None = None) -> Iterator[pa.Table]:
+        """Yield rows of a Parquet file, by default all, group by group; a file that does not exist has none."""
+        if not self.exists(path):
+            return
+        filesystem, full = self._resolve(path)
+        with self._readable(path), filesystem.open_input_file(full) as source:
+            file, first = pq.ParquetFile(source, page_checksum_verification=True), 0
+            for number in range(file.num_row_groups):
+                count = file.metadata.row_group(number).num_rows
+                wanted = range(first, first + count) if rows is None else _common(rows, range(first, first + count))
+                if wanted:
+                    group = file.read_row_group(number, schema.names, use_threads=False).cast(schema)
+                    yield group.slice(wanted.start - first, len(wanted))
+                first += count
 
     def rows_within(self, path: str, column: str, least: int, greatest: int) -> tuple[int, int]:
         """
@@ -348,7 +363,10 @@ class Folder:
 
     def mapped(self, path: str) -> mmap.mmap:
         """Return a file that is not empty, mapped; what is changed of it is changed in this process alone."""
-        _, full = self._resolve(path)
+        return self._mapped(self._resolve(path)[1])
+
+    @staticmethod
+    def _mapped(full: str) -> mmap.mmap:
         with open(full, "rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
 
@@ -419,6 +437,10 @@ class Folder:
                 time.sleep(_PAUSE)
             else:
                 break
+
+
+def _common(one: range, other: range) -> range:
+    return range(max(one.start, other.start), min(one.stop, other.stop))
 
 
 def is_of_storage(error: Exception) -> bool:

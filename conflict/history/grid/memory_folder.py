@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 
 import attrs
@@ -161,6 +161,14 @@ class MemoryFolder(Folder):
         return (
             self.read_table(path, schema).slice(first, count) if held else super().read_rows(path, schema, first, count)
         )
+
+    def read_groups(self, path: str, schema: pa.Schema, rows: range | None = None) -> Iterator[pa.Table]:
+        """Yield rows of a table, by default all."""
+        if self._full(path) in self._held.tables:
+            table = self.read_table(path, schema)
+            yield table if rows is None else table.slice(rows.start, len(rows))
+        else:
+            yield from super().read_groups(path, schema, rows)
 
     def rows_within(self, path: str, column: str, least: int, greatest: int) -> tuple[int, int]:
         """Return the first row whose value of an ascending column is in a range, and how many rows that are."""

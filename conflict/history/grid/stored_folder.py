@@ -13,6 +13,7 @@ the objects of one attempt of each task for the files.
 
 from __future__ import annotations
 
+import mmap
 import posixpath
 import secrets
 import shutil
@@ -147,6 +148,12 @@ class StoredFolder(Folder):
             length = needed
         with self._readable(path):
             yield pa.BufferReader(data)
+
+    def mapped(self, path: str) -> mmap.mmap:
+        """Return a file that is not empty, mapped: one that is elsewhere is fetched once for all processes here."""
+        if not self.is_apart or self._is_here(path):
+            return super().mapped(path)
+        return self._mapped(self.contents.fetched_for_all(self._key(path)))
 
     def here(self, path: str) -> str | list[str]:
         """Return where all files at and below a path are on this machine."""

@@ -6,6 +6,7 @@ A driver has one for a folder and all folders below it; a task elsewhere makes i
 
 from __future__ import annotations
 
+import hashlib
 import json
 import posixpath
 import secrets
@@ -15,14 +16,14 @@ from collections import defaultdict
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 import attrs
 
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid.folder import Folder
-from ndb_formats.scratch import scratch_folder
+from ndb_formats.scratch import for_all, scratch_folder
 from ndb_formats.stored import fetch, naming, put, storage
 
 VERSIONS = "versions"
@@ -188,6 +189,18 @@ class Contents:
                 if self.is_apart and "bucket=" in path:
                     _of_one_task.append(copy)
         return str(copy)
+
+    def fetched_for_all(self, path: str) -> str:
+        """Return where a file is that all processes of this machine map; one of them fetches it."""
+        file = self.files[path]
+        try:
+            return for_all(_name_of(self.own), posixpath.basename(path), partial(fetch, file.object))
+        except FileNotFoundError as error:
+            raise removed(self.root, error) from error
+
+
+def _name_of(address: str) -> str:
+    return hashlib.sha256(address.encode()).hexdigest()[:16]
 
 
 def removed(root: str, error: FileNotFoundError) -> HistoryError:

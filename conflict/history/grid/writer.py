@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import attrs
 import pyarrow as pa
@@ -236,8 +237,10 @@ def join_logs(
     for kind, schema in (("epochs", EPOCHS), ("keyless", KEYLESS)):
         paths = [log_part(kind, cluster, each) for each in merged]
         paths += [staged_part(kind, cluster, segment) for segment in segments]
-        table = folder.read_tables(paths, schema)
-        if len(table):
+        tables = (folder.read_table(path, schema) for path in paths)
+        filled = (each for each in tables if len(each))
+        first = next(filled, None)
+        if first is not None:
             written.append(log_part(kind, cluster, batch))
-            folder.write_table(written[-1], table)
+            folder.write_rows(written[-1], chain([first], filled))
     return facts_of(folder, written)

@@ -21,8 +21,8 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from conflict.history.scheduling.schedule_columns import ScheduleColumns, among, role_number, with_defaults
-from conflict.history.scheduling.summaries import Positions, Summary, SummaryColumns
+from conflict.history.scheduling.schedule_columns import ScheduleColumns, among, chosen_by, role_number, with_defaults
+from conflict.history.scheduling.summaries import Positions, Summary, SummaryColumns, last_known
 from conflict.history.timeline import END, LAST_GROUP, START, Position, Window
 from conflict.rules.replication_table import Role
 
@@ -151,7 +151,7 @@ class _Traces:
     @classmethod
     def of(cls, applier: SummaryColumns, source_id: int) -> Self:
         """Return those of a source."""
-        mine, traces = np.flatnonzero(applier.server_id == np.uint64(source_id)), applier.traces
+        mine, traces = chosen_by(applier.of_server(source_id)), applier.traces
         return cls(applier.epoch[mine], applier.through[mine], Positions(traces.epochs[mine], traces.groups[mine]))
 
 
@@ -197,6 +197,10 @@ def _periods(foreign: UInt64, hints: Hints) -> list[_Period]:
     return periods
 
 
+# What is written of a traced epoch apply; and besides of one without a trace.
+_WRITTEN = ("epoch", "group", "before_epoch", "before_group", "certain", "applied")
+
+
 @attrs.define(eq=False)
 class _Placement:
     """
@@ -233,9 +237,10 @@ class _Placement:
             for each in [[part[name] for part in self._parts]]
         }
         run = columns.pop("run")
-        last = np.maximum.accumulate(np.where(columns["applied"], np.arange(len(run)), -1))
-        last = np.concatenate([[-1], last])[: len(run)]
-        columns["restarted"] = (last >= 0) & (run != run[last])
+        if (run != run[:1]).any():
+            last = np.maximum.accumulate(np.where(columns["applied"], np.arange(len(run)), -1))
+            last = np.concatenate([[-1], last])[: len(run)]
+            columns["restarted"] = (last >= 0) & (run != run[last])
         return ScheduleColumns(source, columns)
 
     def place(self, number: int, period: _Period, stop: Position) -> None:
@@ -244,12 +249,14 @@ class _Placement:
         others = shown[~among(shown, self.source.number)]
         epochs = np.union1d(self.source.number, others) if len(others) else self.source.number
         traced = among(epochs, shown)
-        columns = self._columns(number, period, epochs)
+        columns, untraced = self._columns(number, period, epochs), np.flatnonzero(~traced)
         columns["traced"] = traced
+        for name in _WRITTEN if len(untraced) else _WRITTEN[:2]:
+            columns[name] = columns[name].copy()
         columns["epoch"][traced] = positions.epochs[period.start : period.stop]
         columns["group"][traced] = positions.groups[period.start : period.stop]
         kept, passed = np.ones(len(epochs), np.bool_), period.start
-        for place in np.flatnonzero(~traced).tolist():
+        for place in untraced.tolist():
             following = period.start + int(np.searchsorted(shown, epochs[place]))
             if following > passed:
                 self._previous, passed = positions[following - 1], following
@@ -260,21 +267,32 @@ class _Placement:
 
     def _columns(self, number: int, period: _Period, epochs: UInt64) -> dict[str, npt.NDArray[Any]]:
         """Return the columns of a period, as of traced epoch applies, with the run of the applier, not yet placed."""
-        shape = len(epochs)
-        columns = with_defaults(shape, {"foreign_epoch": epochs, "period": np.full(shape, number, np.int32)})
-        columns["run"] = np.zeros(shape, np.int64)
-        known = among(epochs, self.source.number)
-        places = np.searchsorted(self.source.number, epochs)[known]
-        columns["arrived_epoch"][known] = self.causal.epochs[places]
-        columns["arrived_group"][known] = self.causal.groups[places]
-        columns["committed"][known] = self.source.committed[places]
+        columns = with_defaults(len(epochs), {"foreign_epoch": epochs, **self._of_source(epochs)})
+        for name, value in (("period", np.int32(number)), ("run", np.int64(0))):
+            columns[name] = np.broadcast_to(value, len(epochs))
+        if period.hints:
+            for name in ("arrived_epoch", "arrived_group", "run", "role"):
+                columns[name] = columns[name].copy()
         for epoch, hint in period.hints.items():
             place = int(np.searchsorted(epochs, np.uint64(epoch)))
-            if place < shape and epochs[place] == epoch:
+            if place < len(epochs) and epochs[place] == epoch:
                 arrived = max(hint.earliest, _position(columns, "arrived", place))
                 columns["arrived_epoch"][place], columns["arrived_group"][place] = arrived
                 columns["run"][place], columns["role"][place] = hint.run, role_number(hint.role)
         return columns
+
+    def _of_source(self, epochs: UInt64) -> dict[str, npt.NDArray[Any]]:
+        """Return what the log of the source tells of the epoch applies of a period."""
+        names = ("arrived_epoch", "arrived_group", "committed")
+        told = dict(zip(names, (self.causal.epochs, self.causal.groups, self.source.committed), strict=True))
+        if epochs is self.source.number:
+            return told
+        known = among(epochs, self.source.number)
+        places = np.searchsorted(self.source.number, epochs)[known]
+        found = {name: column.copy() for name, column in with_defaults(len(epochs), {}).items() if name in told}
+        for name, column in told.items():
+            found[name][known] = column[places]
+        return found
 
     def _place_untraced(
         self, columns: Mapping[str, npt.NDArray[Any]], place: int, period: _Period, following: int, stop: Position
@@ -362,17 +380,14 @@ def _logged_at(position: Position, ends: Sequence[Position]) -> Position:
 
 def _causal_bounds(ends: Positions, source: SummaryColumns, applier_id: int, barriers: Sequence[Barrier]) -> Positions:
     """Return, by source epoch, the last own position that it has news of, or that a barrier puts before it."""
-    mine = np.flatnonzero(source.server_id == np.uint64(applier_id))
-    known = np.searchsorted(ends.epochs, np.maximum.accumulate(source.epoch[mine]), "right")
-    passed = np.concatenate([[0], known])[np.searchsorted(mine, source.applied.offsets[1:])]
-    epochs = np.concatenate([np.array([START[0]], np.uint64), ends.epochs])[passed]
-    groups = np.concatenate([np.array([START[1]], np.int32), ends.groups])[passed]
+    known = last_known(ends, source, applier_id)
+    epochs, groups = known.epochs, known.groups
     for each in barriers:
         epoch, group = each.position
         later = (epochs < epoch) | ((epochs == epoch) & (groups < group))
         later &= source.number > each.foreign_epoch
         epochs[later], groups[later] = epoch, group
-    return Positions(epochs, groups)
+    return known
 
 
 def _before(position: Position) -> Position:

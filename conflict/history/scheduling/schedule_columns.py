@@ -6,7 +6,8 @@ An `EpochApply` is made only of those that somebody looks at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Self
@@ -19,6 +20,7 @@ from conflict.history.timeline import START, EpochApply, Position, Window
 from conflict.rules.replication_table import Role
 
 Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
 Columns = Mapping[str, npt.NDArray[Any]]
 _GIVEN = Window(START)  # represents no window: the place is given
 _ROLES = list(Role)
@@ -85,12 +87,103 @@ COLUMNS = {
 
 
 def with_defaults(count: int, columns: Columns) -> dict[str, npt.NDArray[Any]]:
-    """Return all columns of some epoch applies: those given; the others as of an `EpochApply` that is given no more."""
+    """
+    Return all columns of some epoch applies: those given; the others as of an `EpochApply` that is given no more.
+
+    The others take the memory of one value, and cannot be written to.
+    """
     nothing = EpochApply(0, 0, "", 0)
-    return {
-        **{name: np.full(count, each.of(nothing), each.kind) for name, each in COLUMNS.items() if name not in columns},
-        **columns,
-    }
+    others = {name: each.kind(each.of(nothing)) for name, each in COLUMNS.items() if name not in columns}
+    return {**{name: np.broadcast_to(value, count) for name, value in others.items()}, **columns}
+
+
+class ColumnsOnDemand(Mapping[str, npt.NDArray[Any]]):
+    """All of `COLUMNS`, each made when it is asked for."""
+
+    @property
+    def length(self) -> int:
+        """How many epoch applies there are."""
+        raise NotImplementedError
+
+    def at(self, name: str, numbers: Int64) -> npt.NDArray[Any]:
+        """Return a column of some epoch applies, given by number in order."""
+        return self[name][numbers]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COLUMNS)
+
+    def __len__(self) -> int:
+        return len(COLUMNS)
+
+
+def _at(columns: Columns, name: str, numbers: Int64) -> npt.NDArray[Any]:
+    return columns.at(name, numbers) if isinstance(columns, ColumnsOnDemand) else columns[name][numbers]
+
+
+def _length(columns: Columns) -> int:
+    return columns.length if isinstance(columns, ColumnsOnDemand) else len(columns["epoch"])
+
+
+@attrs.frozen(eq=False)
+class _Stretch(ColumnsOnDemand):
+    """Columns of epoch applies one after the other."""
+
+    columns: Columns
+    which: slice
+
+    @property
+    def length(self) -> int:
+        """How many they are."""
+        return len(range(_length(self.columns))[self.which])
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self.columns[name][self.which]
+
+    def at(self, name: str, numbers: Int64) -> npt.NDArray[Any]:
+        """Return a column of some of them."""
+        places = range(_length(self.columns))[self.which]
+        return _at(self.columns, name, places.start + places.step * numbers)
+
+
+@attrs.frozen(eq=False)
+class _Replaced(ColumnsOnDemand):
+    """Columns, some of them others in their place."""
+
+    columns: Columns
+    others: Columns
+
+    @property
+    def length(self) -> int:
+        """How many epoch applies there are."""
+        return _length(self.columns)
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self.others[name] if name in self.others else self.columns[name]
+
+    def at(self, name: str, numbers: Int64) -> npt.NDArray[Any]:
+        """Return a column of some epoch applies."""
+        return _at(self.others if name in self.others else self.columns, name, numbers)
+
+
+@attrs.frozen(eq=False)
+class _Changed(ColumnsOnDemand):
+    """Columns, in which a few epoch applies, given by number in order, have other values."""
+
+    columns: Columns
+    numbers: Int64
+    others: Columns
+
+    @property
+    def length(self) -> int:
+        """How many epoch applies there are."""
+        return _length(self.columns)
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        column = self.columns[name]
+        if name in self.others and len(self.numbers):
+            column = column.copy()
+            column[self.numbers] = self.others[name]
+        return column
 
 
 @attrs.frozen(eq=False)
@@ -100,14 +193,15 @@ class ScheduleColumns:
 
     Attributes:
         source: The cluster that made the epochs.
-        columns: By name, all of `COLUMNS`, shape (applies,).
+        columns: By name, all of `COLUMNS`, shape (applies,). Those of a History on disk can be read each time that one
+            is asked for: there can be very many epochs.
     """
 
     source: str
     columns: Columns
 
     def __len__(self) -> int:
-        return len(self.columns["epoch"])
+        return _length(self.columns)
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         return self.columns[name]
@@ -132,7 +226,7 @@ class ScheduleColumns:
         rows = zip(*found.values(), strict=True)
         return tuple(EpochApply(source=self.source, **dict(zip(found, row, strict=True))) for row in rows)
 
-    @property
+    @cached_property
     def windowed(self) -> Int64:
         """The numbers of those whose place is not given."""
         epoch, group = _GIVEN.before
@@ -147,16 +241,18 @@ class ScheduleColumns:
 
     def chosen(self, which: npt.NDArray[Any] | slice) -> ScheduleColumns:
         """Return some of them, in order."""
-        return attrs.evolve(self, columns={name: each[which] for name, each in self.columns.items()})
+        if isinstance(which, slice):
+            return attrs.evolve(self, columns=_Stretch(self.columns, which))
+        numbers = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        return attrs.evolve(self, columns={name: _at(self.columns, name, numbers) for name in self.columns})
 
     def with_columns(self, **columns: npt.NDArray[Any]) -> ScheduleColumns:
         """Return them with other columns."""
-        return attrs.evolve(self, columns={**self.columns, **columns})
+        return attrs.evolve(self, columns=_Replaced(self.columns, columns))
 
     def applied_alone(self) -> ScheduleColumns:
         """Return those that count as applied; nothing is copied if these are the first ones, as they mostly are."""
-        applied, count = self["applied"], int(np.count_nonzero(self["applied"]))
-        return self.chosen(slice(count) if applied[:count].all() else applied)
+        return self.chosen(chosen_by(self["applied"]))
 
     def traced_at(self, positions: Collection[Position]) -> Int64:
         """Return the numbers of those with a trace at some own positions, in order."""
@@ -169,16 +265,16 @@ class ScheduleColumns:
         """Return them with those that have a window at the places where they are in `placed`, or not applied."""
         numbers, names = self.windowed, ("epoch", "group", "applied")
         found = {(each.foreign_epoch, each.period): each for each in placed if each.window is not None}
-        changed = {name: self[name].copy() for name in names}
-        for number, *key in zip(*(each.tolist() for each in self._keys(numbers)), strict=True):
-            apply = found.get(tuple(key))
-            changed["applied"][number] = apply is not None
+        changed = {name: _at(self.columns, name, numbers).copy() for name in names}
+        for place, key in enumerate(zip(*(each.tolist() for each in self._keys(numbers)), strict=True)):
+            apply = found.get(key)
+            changed["applied"][place] = apply is not None
             if apply is not None:
-                changed["epoch"][number], changed["group"][number] = apply.epoch, apply.group
-        return self.with_columns(**changed)
+                changed["epoch"][place], changed["group"][place] = apply.epoch, apply.group
+        return attrs.evolve(self, columns=_Changed(self.columns, numbers, changed))
 
     def _keys(self, numbers: Int64) -> tuple[npt.NDArray[Any], ...]:
-        return numbers, self["foreign_epoch"][numbers], self["period"][numbers]
+        return tuple(_at(self.columns, name, numbers) for name in ("foreign_epoch", "period"))
 
 
 def known_before(own: ScheduleColumns, theirs: ScheduleColumns | None, returned: int = 0) -> npt.NDArray[np.uint64]:
@@ -192,33 +288,72 @@ def known_before(own: ScheduleColumns, theirs: ScheduleColumns | None, returned:
         theirs: Those of the source, of the applier, as far as its binlog reports them; None for none.
         returned: What had come back before the first one.
     """
-    news = np.zeros(len(own), np.uint64)
-    if theirs is not None and theirs["traced"].any():
-        epochs, foreign = (theirs[name][theirs["traced"]] for name in ("epoch", "foreign_epoch"))
-        starts = np.flatnonzero(np.append(True, epochs[1:] != epochs[:-1]))
-        shown, newest = epochs[starts], np.maximum.reduceat(foreign, starts)
-        place = np.minimum(np.searchsorted(shown, own["foreign_epoch"]), len(shown) - 1)
-        news = np.where(shown[place] == own["foreign_epoch"], newest[place], 0).astype(np.uint64)
+    shown, newest = _newest_shown(theirs)
+    foreign, applied, periods = own["foreign_epoch"], own["applied"], np.flatnonzero(np.diff(own["period"])) + 1
     known, surely = np.empty(len(own), np.uint64), np.uint64(returned)
-    starts = np.flatnonzero(np.diff(own["period"])) + 1
-    for start, stop in pairwise([0, *starts.tolist(), len(own)]):
-        here = np.maximum.accumulate(np.append(surely, news[start:stop]))
-        known[start:stop] = here[:-1]
-        surely = here[int(np.flatnonzero(np.append(True, own["applied"][start:stop]))[-1])]
+    for start, stop in pairwise([0, *periods.tolist(), len(own)]):
+        latest = surely
+        for first in range(start, stop, _AT_ONCE):
+            part = slice(first, min(first + _AT_ONCE, stop))
+            here = np.maximum.accumulate(np.append(latest, _news_of(foreign[part], shown, newest)))
+            known[part], latest, counted = here[:-1], here[-1], np.flatnonzero(applied[part])
+            surely = here[counted[-1] + 1] if len(counted) else surely
     return known
+
+
+_AT_ONCE = 1 << 18  # epoch applies that are looked at together: there can be very many
+
+
+def _newest_shown(theirs: ScheduleColumns | None) -> tuple[UInt64, UInt64]:
+    """Return own epochs that show foreign ones, in order, and the newest foreign epoch that each shows."""
+    if theirs is None:
+        return np.zeros(0, np.uint64), np.zeros(0, np.uint64)
+    traced = chosen_by(theirs["traced"])
+    epochs, foreign = (theirs[name][traced] for name in ("epoch", "foreign_epoch"))
+    other = np.append(True, epochs[1:] != epochs[:-1])[: len(epochs)]
+    if other.all():
+        return epochs, foreign
+    starts = np.flatnonzero(other)
+    return epochs[starts], np.maximum.reduceat(foreign, starts)
+
+
+def _news_of(epochs: UInt64, shown: UInt64, newest: UInt64) -> UInt64:
+    """Return what each of some epochs shows, 0 for nothing; the other arguments as of `_newest_shown`."""
+    if not len(shown):
+        return np.zeros(len(epochs), np.uint64)
+    place = np.minimum(np.searchsorted(shown, epochs), len(shown) - 1)
+    return np.where(shown[place] == epochs, newest[place], np.uint64(0))
+
+
+def chosen_by(which: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_] | slice:
+    """Return what chooses the epoch applies of which something holds; nothing is copied if these are the first ones."""
+    count = int(np.count_nonzero(which))
+    return slice(count) if which[:count].all() else which
 
 
 def stored_once(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a column; one with the same value everywhere takes the memory of one value, and cannot be written to."""
-    same = len(column) > 0 and bool((column == column[0]).all())
+    # Mostly the ends tell that values differ.
+    same = len(column) > 0 and bool(column[0] == column[-1]) and bool((column == column[0]).all())
     return np.broadcast_to(column[0], len(column)) if same else column
+
+
+def narrowed(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a column of integers in the smallest unsigned type that holds them, or as it is if one is negative."""
+    once = stored_once(column)
+    if once is not column or not len(column) or int(column.min()) < 0:
+        return once
+    kind = np.min_scalar_type(int(column.max()))
+    return column.astype(kind) if kind.itemsize < column.dtype.itemsize else column
 
 
 def among(values: npt.NDArray[np.uint64], few: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     """Return which of many values are among a few sorted ones."""
-    if not len(few):
-        return np.zeros(len(values), np.bool_)
-    return np.asarray(few[np.minimum(np.searchsorted(few, values), len(few) - 1)] == values)
+    found = np.zeros(len(values), np.bool_)
+    for first in range(0, len(values) if len(few) else 0, _AT_ONCE):
+        part = values[first : first + _AT_ONCE]
+        found[first : first + _AT_ONCE] = few[np.minimum(np.searchsorted(few, part), len(few) - 1)] == part
+    return found
 
 
 def _window(before: Position, certain: bool) -> Window | None:

@@ -21,7 +21,7 @@ import numpy as np
 from conflict.config.configuration import ClusterConfiguration, Links
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
 from conflict.history.restarts import Restarts
-from conflict.history.scheduling.schedule_columns import ScheduleColumns
+from conflict.history.scheduling.schedule_columns import ScheduleColumns, chosen_by
 from conflict.history.scheduling.summaries import Summary, SummaryColumns, distinct
 from conflict.history.timeline import DefinitionChange
 
@@ -90,7 +90,7 @@ def with_servers(
     if all(len(each) == 1 for each in ends):
         return applies
     own, traced = columns[applier.name], np.flatnonzero(applies["traced"])
-    through = own.through[own.of_server(source.server_id)]
+    through = own.through[chosen_by(own.of_server(source.server_id))]
     named = through[:1] if len(through) else np.array([source.server_id])
     # Those without a trace go with those before.
     known = np.concatenate([named, through]).astype(np.uint32)
@@ -147,7 +147,9 @@ def with_statements(applies: ScheduleColumns, changes: Iterable[DefinitionChange
 
 def _servers(cluster: ClusterConfiguration, logged: Mapping[str, SummaryColumns]) -> list[int]:
     """Return the SQL nodes of a cluster: those that the run names, and those that others' logs name, in order."""
-    named = (each for own in logged.values() for each in distinct(own.through[own.of_server(cluster.server_id)]))
+    named = (
+        each for own in logged.values() for each in distinct(own.through[chosen_by(own.of_server(cluster.server_id))])
+    )
     return list(dict.fromkeys([*(server.server_id for server in cluster.servers), *named]))
 
 

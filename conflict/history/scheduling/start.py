@@ -22,7 +22,7 @@ from conflict.config.definitions import ClusterDefinitions
 from conflict.config.option_values import shown_range
 from conflict.errors import ConfigurationError, MissingEpochsError
 from conflict.history.epochs import BinlogEpoch
-from conflict.history.scheduling.schedule_columns import ScheduleColumns, among
+from conflict.history.scheduling.schedule_columns import ScheduleColumns, among, chosen_by
 from conflict.history.scheduling.summaries import Summary, SummaryColumns
 from ndb_formats.events.rows_event import Operation
 
@@ -63,7 +63,7 @@ def consistent_cut(
 
 def _check_gaps(kept: Mapping[str, SummaryColumns], server_ids: Mapping[str, int]) -> None:
     for name, peer in permutations(kept, 2):
-        numbers, shown = kept[peer].number, kept[name].epoch[kept[name].of_server(server_ids[peer])]
+        numbers, shown = kept[peer].number, kept[name].epoch[chosen_by(kept[name].of_server(server_ids[peer]))]
         missing = shown[~among(shown, numbers)] if len(numbers) else shown[:0]
         missing = missing[missing > numbers[:1]]
         if len(missing):

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Self
+from typing import Any, Self
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
-from conflict.history.timeline import Position
+from conflict.history.timeline import START, Position
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -57,11 +57,11 @@ class Positions(Sequence[Position]):
 
     Attributes:
         epochs: The epoch of each. uint64.
-        groups: The group of each. int32.
+        groups: The group of each. int32, or a smaller type if it holds them.
     """
 
     epochs: UInt64 = attrs.field(eq=attrs.cmp_using(np.array_equal))
-    groups: Int32 = attrs.field(eq=attrs.cmp_using(np.array_equal))
+    groups: npt.NDArray[Any] = attrs.field(eq=attrs.cmp_using(np.array_equal))
 
     def __len__(self) -> int:
         return len(self.epochs)
@@ -71,26 +71,45 @@ class Positions(Sequence[Position]):
 
 
 @attrs.frozen(eq=False)
+class _ListedPositions(Sequence[Position]):
+    """The own positions of the groups of lists, each made when it is asked for."""
+
+    numbers: UInt64
+    lists: Lists
+
+    def __len__(self) -> int:
+        return len(self.lists.groups)
+
+    def __getitem__(self, place: int) -> Position:  # type: ignore[override]  # no slices
+        number = range(len(self))[place]
+        return int(self.numbers[self.lists.list_of(number)]), int(self.lists.groups[number])
+
+
+@attrs.frozen(eq=False)
 class Lists:
     """
     A list of groups per epoch.
 
     Attributes:
-        offsets: Where that of each epoch starts, and the end. int64, shape (epochs + 1,).
-        groups: All lists, one after the other. int32.
+        offsets: Where that of each epoch starts, and the end. int64 or uint32, shape (epochs + 1,).
+        groups: All lists, one after the other. int32, or a smaller type if it holds them.
     """
 
-    offsets: Int64
-    groups: Int32
+    offsets: npt.NDArray[Any]
+    groups: npt.NDArray[Any]
 
     @property
     def last(self) -> Int32:
         """The highest group of each epoch, 0 for none. Shape (epochs,)."""
-        filled = np.diff(self.offsets) > 0
+        filled = self.offsets[1:] > self.offsets[:-1]
         found = np.zeros(len(filled), np.int32)
         if filled.any():
-            found[filled] = np.maximum.reduceat(self.groups, self.offsets[:-1][filled])
+            found[filled] = np.maximum.reduceat(self.groups, self.offsets[:-1][filled].astype(np.intp, copy=False))
         return found
+
+    def list_of(self, place: int) -> int:
+        """Return the epoch, by number from 0, in whose list an element is."""
+        return int(np.searchsorted(self.offsets, np.asarray(place, self.offsets.dtype), "right")) - 1
 
     def part(self, start: int, stop: int) -> Lists:
         """Return those of some epochs one after the other."""
@@ -105,7 +124,7 @@ class SummaryColumns(Sequence[Summary]):
 
     Attributes:
         number: uint64, shape (epochs,).
-        changes: int64, shape (epochs,).
+        changes: int64, or a smaller type if it holds them, shape (epochs,).
         committed: 0 if not known. int64, shape (epochs,).
         unread: bool, shape (epochs,).
         transactions: Groups that are user transactions.
@@ -116,7 +135,7 @@ class SummaryColumns(Sequence[Summary]):
     """
 
     number: UInt64
-    changes: Int64
+    changes: npt.NDArray[Any]
     committed: Int64
     unread: npt.NDArray[np.bool_]
     transactions: Lists
@@ -206,15 +225,42 @@ class SummaryColumns(Sequence[Summary]):
         """The last group of each own epoch."""
         return Positions(self.number, np.maximum(self.transactions.last, self.applied.last))
 
-    @cached_property
-    def commits(self) -> Positions:
+    @property
+    def commits(self) -> Sequence[Position]:
         """The positions of the user transactions."""
-        return Positions(np.repeat(self.number, np.diff(self.transactions.offsets)), self.transactions.groups)
+        return _ListedPositions(self.number, self.transactions)
 
-    @cached_property
+    @property
     def traces(self) -> Positions:
         """The position of each foreign epoch."""
         return Positions(np.repeat(self.number, np.diff(self.applied.offsets)), self.applied.groups)
+
+
+_AT_ONCE = 1 << 18  # epochs that are looked at together: there can be very many
+
+
+def last_known(ends: Positions, source: SummaryColumns, applier_id: int) -> Positions:
+    """
+    Return, by epoch of a source, the last own position of an applier that the epoch has news of; START for none.
+
+    Args:
+        ends: The last group of each own epoch of the applier.
+        source: The epochs of the source.
+        applier_id: Server id of the applier.
+    """
+    epochs, groups = np.full(len(source), START[0], np.uint64), np.full(len(source), START[1], np.int32)
+    newest, told = np.uint64(0), np.False_  # the newest epoch that the source knows of, and whether it knows of any
+    for first in range(0, len(source), _AT_ONCE):
+        offsets = source.applied.offsets[first : first + _AT_ONCE + 1].astype(np.int64)
+        shown, ends_at = slice(offsets[0], offsets[-1]), offsets[1:] - offsets[0]
+        mine = source.server_id[shown] == np.uint64(applier_id)
+        news = np.maximum.accumulate(np.append(newest, np.where(mine, source.epoch[shown], np.uint64(0))))
+        tells = np.logical_or.accumulate(np.append(told, mine))
+        passed = np.searchsorted(ends.epochs, news[ends_at], "right") * tells[ends_at]
+        some = np.flatnonzero(passed)
+        epochs[first + some], groups[first + some] = ends.epochs[passed[some] - 1], ends.groups[passed[some] - 1]
+        newest, told = news[-1], tells[-1]
+    return Positions(epochs, groups)
 
 
 def distinct(values: UInt64) -> list[int]:
@@ -240,12 +286,12 @@ class EpochSizes:
 
     Attributes:
         numbers: The epochs, in order. uint64.
-        changes: The row changes of each. int64.
+        changes: The row changes of each. int64, or a smaller type if it holds them.
         unread: Whether each has rows of tables that are not read. bool.
     """
 
     numbers: npt.NDArray[np.uint64]
-    changes: npt.NDArray[np.int64]
+    changes: npt.NDArray[Any]
     unread: npt.NDArray[np.bool_]
 
     @classmethod

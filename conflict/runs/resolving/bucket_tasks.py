@@ -4,7 +4,7 @@ The tasks of the resolve job: what one worker does with one bucket of a History.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -39,6 +39,7 @@ from conflict.engine.kernels.fold import fold
 from conflict.engine.kernels.records import packed_changes
 from conflict.engine.ledger.summary import BucketSummary
 from conflict.history.grid.folder import Folder
+from conflict.history.scheduling.schedule_columns import among
 from conflict.history.tasks import Shared
 from conflict.runs.resolving.careful_rows import careful_findings, careful_stops, resolve_careful
 from conflict.runs.resolving.rows_by_reference import resolve_left_open
@@ -249,20 +250,23 @@ def _without_left_open(result: FoldedBucket) -> tuple[FoldedBucket, Int64, Int64
     """
     assert result.older is not None
     applies = result.applies
-    applied = {
-        place: number
-        for number, place in enumerate(
-            zip(applies.applier.tolist(), applies.epoch.tolist(), applies.group.tolist(), strict=True)
-        )
-    }
     found = compare_effects(result, with_applies=True)
     differing = [rows.of_kinds().key for rows in found.rows]
-    contradicted = sorted(applied[each] for each in found.applies if each in applied)
+    contradicted = _numbers_of(result.applies, found.applies)
     keys = np.concatenate(differing)
     older = result.older.leave_open(keys)
     folded = result.folded.without_rows(older.left_open)
     rest = FoldedBucket(result.bucket, result.clusters, applies, result.conflicts, folded, older=older)
-    return rest, np.array(contradicted, np.int64), keys
+    return rest, contradicted, keys
+
+
+def _numbers_of(applies: EpochApplies, places: Collection[tuple[int, int, int]]) -> Int64:
+    """Return the numbers of epoch applies, given by applier, own epoch and group, as far as they are there; sorted."""
+    epochs = np.array(sorted({epoch for _, epoch, _ in places}), np.uint64)
+    there = np.flatnonzero(among(applies.epoch, epochs))  # few of very many
+    columns = (column[there].tolist() for column in (applies.applier, applies.epoch, applies.group))
+    found = dict(zip(zip(*columns, strict=True), there.tolist(), strict=True))
+    return np.array(sorted(found[each] for each in places if each in found), np.int64)
 
 
 def decided(task: BucketTask, bucket: Bucket, *, candidates: bool) -> FoldedBucket:

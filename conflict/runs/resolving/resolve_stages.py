@@ -22,7 +22,7 @@ from conflict.engine.columnar.fixed_point import FixedPoint, Round, find_fixed_p
 from conflict.engine.columnar.keys.foreign_keys import rows_of_broken_links
 from conflict.engine.columnar.keys.unique_keys import find_duplicates, has_unique_keys
 from conflict.engine.columnar.older_rows import older_applies
-from conflict.engine.columnar.order import ApplierEpochs
+from conflict.engine.columnar.order import ApplierEpochs, order_applies
 from conflict.engine.columnar.shown_transactions import shown_transactions
 from conflict.engine.columnar.writing.exceptions_numbering import Numbered, OlderEpochs, number_exceptions
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
@@ -134,7 +134,7 @@ class ResolveJob:
         """
         stops: Mapping[str, StoppingOperation] = {}
         while True:
-            found = without_rounds(applied, self._names, stops) if stops else self.find(applied)
+            found = without_rounds(applied, self._names, stops, self._order) if stops else self.find(applied)
             if self._take_together(found):
                 continue
             if self._stops_in_the_middle(found):
@@ -246,8 +246,8 @@ class ResolveJob:
 
     def find_conflicts(self, applied: Sequence[ApplierEpochs]) -> FixedPoint:
         """Return the epochs that appliers apply and the transactions in conflict, without a look at unique keys."""
-        count = self._part_count(applied)
-        return find_fixed_point(applied, self._names, count, self._run_round, decided=self._boundary)
+        parts = self._part_count(applied)
+        return find_fixed_point(applied, self._names, parts, self._run_round, decided=self._boundary, order=self._order)
 
     def _part_count(self, applied: Sequence[ApplierEpochs]) -> int:
         """Return how many parts the rows have."""
@@ -256,12 +256,12 @@ class ResolveJob:
     def find(self, applied: Sequence[ApplierEpochs]) -> FixedPoint:
         """Return the epochs that appliers apply and the transactions in conflict, as far as rounds are needed."""
         if not self.run.needs_rounds:
-            return without_rounds(applied, self._names, {})
+            return without_rounds(applied, self._names, {}, self._order)
         keyless = self.run.manifest.has_rows_without_key and self.run.careful is None
         checks = self.run.checks_unique_keys or keyless
         check = self._check_commits if checks else None
-        count = self._part_count(applied)
-        return find_fixed_point(applied, self._names, count, self._run_round, check, self._boundary)
+        parts = self._part_count(applied)
+        return find_fixed_point(applied, self._names, parts, self._run_round, check, self._boundary, self._order)
 
     @property
     def _boundary(self) -> Boundary | None:
@@ -318,6 +318,13 @@ class ResolveJob:
         """Return a task for each part, the buckets first."""
         tasks, careful = self._tasks(applies, conflicts), self._careful_parts(len(applies))
         return [*tasks, *(attrs.evolve(tasks[0], part=part, careful=rows) for part, rows in careful.items())]
+
+    def _order(self, applied: Sequence[ApplierEpochs], names: Sequence[str]) -> EpochApplies:
+        """Order the epoch applies, which there can be very many of: tasks elsewhere and this process map one file."""
+        self._shared.pop(EpochApplies, None)
+        ordered = Shared.large(self.run.shared, order_applies(applied, names), self.runner)
+        self._shared[EpochApplies] = ordered
+        return ordered.load()
 
     def _share(self, value: Result) -> Shared[Result]:
         """Return a value as all tasks can have it, the same for the last one of its type."""

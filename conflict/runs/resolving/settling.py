@@ -126,6 +126,8 @@ class Examined:
         return len(first) > len(before)
 
 
+# Per applier, what it applied.
+Wanted = Shared[Mapping[str, WantedRows]]
 # By applier and own position of an epoch apply, some of its rows; None for all.
 OpenRows = Mapping[str, Mapping[Position, ContestedRows | None]]
 
@@ -168,7 +170,7 @@ class Settling:
             if slots[place.applier, place.source][place.slot].certain
         }
         still_open |= {(each.applier, each.foreign_epoch) for each in placed.schedule.skipped}
-        few = {name: set(own.epochs[own.few].tolist()) for name, own in wanted.items()}
+        few = {name: set(own.epochs[own.few].tolist()) for name, own in wanted.load().items()}
         still_open |= {
             (name, slot.foreign_epoch)
             for (name, _), own in slots.items()
@@ -204,21 +206,25 @@ class Settling:
         )
         return self.place_untraced(schedule, whole) if whole else placed
 
-    def _wanted(self, schedule: Schedule, whole: AbstractSet[tuple[str, int]]) -> dict[str, WantedRows]:
+    def _wanted(self, schedule: Schedule, whole: AbstractSet[tuple[str, int]]) -> Wanted:
         """Return which rows decide on the places; `whole`: applier and number of epochs with all of their rows."""
         # Where an operation can stop its applier because of what rows are, each row of an epoch counts.
         each_counts = can_stop_by_rows(self.common.clusters) or self.common.manifest.has_rows_without_key
         few_tell = not each_counts and not any(self.changes.values())
-        return {
-            name: WantedRows.of_schedule(
-                own, own.windowed, whole={epoch for by, epoch in whole if by == name}, few_tell=few_tell
-            )
-            for name, own in schedule.items()
-        }
+        return self._shared(
+            {
+                name: WantedRows.of_schedule(
+                    own, own.windowed, whole={epoch for by, epoch in whole if by == name}, few_tell=few_tell
+                )
+                for name, own in schedule.items()
+            }
+        )
 
-    def _placed(
-        self, schedule: Schedule, wanted: Mapping[str, WantedRows], whole: AbstractSet[tuple[str, int]]
-    ) -> Placed:
+    def _shared(self, wanted: Mapping[str, WantedRows]) -> Wanted:
+        """Return what tasks want as they share it: it has columns of all epoch applies."""
+        return Shared.large(self.common.shared, wanted, self.runner)
+
+    def _placed(self, schedule: Schedule, wanted: Wanted, whole: AbstractSet[tuple[str, int]]) -> Placed:
         """Place the epochs; `whole`: applier and number of those whose rows are all read."""
         parts = self._read("placing epochs", wanted, placing=True)
         history, recorded, facts = self._history(
@@ -239,12 +245,14 @@ class Settling:
             The moments, and where their rows are.
         """
         numbers = {name: own.traced_at(examined[name]) for name, own in schedule.items()}
-        wanted = {
-            name: WantedRows.of_schedule(
-                own, numbers[name], _by_foreign_epoch(own.applies(numbers[name]), examined[name])
-            )
-            for name, own in schedule.items()
-        }
+        wanted = self._shared(
+            {
+                name: WantedRows.of_schedule(
+                    own, numbers[name], _by_foreign_epoch(own.applies(numbers[name]), examined[name])
+                )
+                for name, own in schedule.items()
+            }
+        )
         parts, states = self._read_open(wanted)
         history, recorded, facts = self._history(parts, schedule, numbers)
         located = {row: place for part in parts for row, place in part.located.items()}
@@ -273,7 +281,7 @@ class Settling:
             Bounds(last=manifest.last_epochs[name]) if bounds is None else bounds[name] for name in manifest.segments
         ]
 
-    def _read_open(self, wanted: Mapping[str, WantedRows]) -> tuple[list[TouchedRows], StatesOfRows | None]:
+    def _read_open(self, wanted: Wanted) -> tuple[list[TouchedRows], StatesOfRows | None]:
         """Return the rows that some epochs touch, and their states if these need no replay."""
         stage, names = "reading open rows", self.common.manifest.segments
         if not any(self.changes.values()) and states_decide(self.common):
@@ -287,16 +295,16 @@ class Settling:
                 return [part.touched for part in parts], states
         return self._read(stage, wanted), None
 
-    def _read(self, stage: str, wanted: Mapping[str, WantedRows], *, placing: bool = False) -> list[TouchedRows]:
+    def _read(self, stage: str, wanted: Wanted, *, placing: bool = False) -> list[TouchedRows]:
         """Return the rows that some epochs touch, with all that their states depend on."""
         parts = self.runner(read_touched, self._tasks(wanted, placing=placing), partial(self.progress, stage))
         if placing and self.common.manifest.has_rows_without_key:
             parts.append(read_keyless(self.common))
         return parts
 
-    def _tasks(self, wanted: Mapping[str, WantedRows], *, placing: bool = False) -> list[TouchedTask]:
-        """Return a task for each bucket; what they want has columns of all epoch applies, so it is in a file."""
-        first = TouchedTask(self.common, 0, Shared(self.common.shared, wanted), placing)
+    def _tasks(self, wanted: Wanted, *, placing: bool = False) -> list[TouchedTask]:
+        """Return a task for each bucket."""
+        first = TouchedTask(self.common, 0, wanted, placing)
         return [attrs.evolve(first, bucket=bucket) for bucket in range(self.common.manifest.buckets)]
 
     def _history(
@@ -316,9 +324,10 @@ class Settling:
             transactions[name], recorded[name] = touched_history(parts, name, common)
             if any(name in each.showing for each in parts):
                 recorded[name].setdefault(NOWHERE, {})  # its binlog shows something, if not of these rows
-        numbers = {name: np.arange(len(own)) for name, own in schedule.items()}
         if self._binlogs_tell and all(recorded.values()):
             numbers = deciding_numbers(schedule, looked_at, transactions, recorded)
+        else:
+            numbers = {name: np.arange(len(own)) for name, own in schedule.items()}
         starts = {name: common.start_of(name) for name in manifest.segments}
         returned = {name: start.returned for name, start in starts.items() if start is not None}
         deciding = DecidingApplies.of(schedule, numbers, returned)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Self
+from typing import Any, Self
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.contested import ContestedRows
@@ -21,7 +22,7 @@ from conflict.engine.inference.moments import begun_after
 from conflict.engine.kernels.arrays import Bool, Int32, Int64, Presence, UInt64
 from conflict.history.grid.columns import GridColumns
 from conflict.history.grid.schemas import RowStep
-from conflict.history.scheduling.schedule_columns import ScheduleColumns
+from conflict.history.scheduling.schedule_columns import ScheduleColumns, chosen_by, narrowed
 from conflict.history.shown_effects import Effect
 from conflict.history.timeline import END, OVERLAPPING, EpochApply, Position
 from conflict.runs.rows.row_times import FIRST, LAST, RowTimes, epochs_before, last_before, next_epoch
@@ -39,10 +40,10 @@ class WantedRows:
         arrived_group: The last group of it that was surely before. int64, shape (wanted,).
         until: Own epoch after which nothing decides on it. uint64, shape (wanted,).
         traced_in: Own epochs of the traced epoch applies, in order. uint64, shape (traced,).
-        traced_group: Their groups. int32, shape (traced,).
+        traced_group: Their groups. int32, or a smaller type if it holds them, shape (traced,).
         traced_foreign: Their foreign epochs. uint64, shape (traced,).
-        first_later: The least foreign epoch of that epoch apply and all later ones, and the greatest number for none.
-            uint64, shape (traced + 1,).
+        first_later: The least foreign epoch of that epoch apply and all later ones; None where that is its own, as they
+            mostly rise. uint64, shape (traced,).
         rows: Bucket, key and epoch (place in `epochs`) of the rows that are looked at. int64, shape (3, rows).
         whole: Which epochs are looked at with all of their rows. bool, shape (wanted,).
         changing: Which of them only with rows that the applying cluster had changed between `arrived` and `until`:
@@ -55,9 +56,9 @@ class WantedRows:
     arrived_group: Int64
     until: UInt64
     traced_in: UInt64
-    traced_group: Int32
+    traced_group: npt.NDArray[Any]
     traced_foreign: UInt64
-    first_later: UInt64
+    first_later: UInt64 | None
     rows: Int64
     whole: Bool
     changing: Bool
@@ -92,7 +93,8 @@ class WantedRows:
             elif not each.window.certain:
                 after_traces.add(each.foreign_epoch)
         ordered = [each for _, each in sorted(bounds.items())]
-        epoch, group, foreign = (schedule[name][schedule["traced"]] for name in ("epoch", "group", "foreign_epoch"))
+        traced = chosen_by(schedule["traced"])
+        epoch, group, foreign = (schedule[name][traced] for name in ("epoch", "group", "foreign_epoch"))
         epochs = sorted(bounds)
         chosen = [
             np.stack([given[epoch].bucket, given[epoch].key, np.full(len(given[epoch]), place)])
@@ -105,9 +107,9 @@ class WantedRows:
             np.array([first[1] for first, _ in ordered], np.int64),
             np.array([last for _, last in ordered], np.uint64),
             epoch,
-            group,
+            narrowed(group),
             foreign,
-            np.minimum.accumulate(np.append(foreign, LAST)[::-1])[::-1],
+            None if (foreign[1:] >= foreign[:-1]).all() else np.minimum.accumulate(foreign[::-1])[::-1],
             np.concatenate([np.zeros((3, 0), np.int64), *chosen], axis=1),
             np.array([epoch not in given for epoch in epochs], np.bool_),
             np.array([epoch not in everything and epoch not in after_traces for epoch in epochs], np.bool_),
@@ -116,7 +118,11 @@ class WantedRows:
 
     def applied_from(self, own: UInt64) -> UInt64:
         """Return, per own epoch, the least foreign epoch that was applied in it or later; the greatest for none."""
-        return self.first_later[np.searchsorted(self.traced_in, own)]
+        later = self.traced_foreign if self.first_later is None else self.first_later
+        place = np.searchsorted(self.traced_in, own)
+        found = np.full(np.shape(place), LAST, np.uint64)
+        found[place < len(later)] = later[place[place < len(later)]]
+        return found
 
     def applied_at(self, own: UInt64, group: Int32) -> Int64:
         """Return which of the traced epoch applies is at each own position; -1 for none. Shape (positions,)."""
@@ -126,7 +132,8 @@ class WantedRows:
             middle = (low + high) // 2
             after = searched & (self.traced_group[np.minimum(middle, len(self.traced_group) - 1)] > group)
             low, high = np.where(searched & ~after, middle + 1, low), np.where(after, middle, high)
-        found = (low > first) & (np.append(self.traced_group, -1)[low - 1] == group)
+        found = low > first
+        found[found] = self.traced_group[low[found] - 1] == group[found]
         return np.where(found, low - 1, -1)
 
 
@@ -319,7 +326,8 @@ def _gave_last_image(bucket: Bucket, side: int, effects: Int64, applied: WantedR
     if not len(own):
         return np.zeros(len(effects), np.bool_)
     apply = applied.applied_at(epoch, group)
-    foreign = np.append(applied.traced_foreign, LAST)[apply]
+    foreign = np.full(len(apply), LAST, np.uint64)
+    foreign[apply >= 0] = applied.traced_foreign[apply[apply >= 0]]
     last = last_before(rows.key[own], rows.epoch[own], key, next_epoch(foreign))
     change = own[last]
     carried = (rows.after_presence[change] == Presence.PRESENT) & (rows.operation[change] <= max(Operation))

@@ -26,7 +26,7 @@ from conflict.engine.columnar.fixed_point import FixedPoint, without_rounds
 from conflict.engine.columnar.order import ApplierEpochs
 from conflict.engine.columnar.setups import transactional_tables
 from conflict.engine.kernels.arrays import Int64
-from conflict.history.grid.epoch_files import read_epochs_of
+from conflict.history.grid.epoch_files import read_commit_times
 from conflict.history.model import History
 from conflict.history.run import Run
 from conflict.history.tasks import Runner, Shared
@@ -312,9 +312,8 @@ def _commit_times(run: TaskInputs) -> tuple[CommitTimes, CommitTimes]:
     highest = max(cluster.server_id for cluster in run.clusters)
     found = []
     for cluster in run.clusters:
-        table = read_epochs_of(run.history, cluster.name, run.manifest.batches, ["committed", "number"])
-        value = table["committed"].to_numpy().astype(np.uint64) * np.uint64(2)
-        epoch = table["number"].to_numpy()
+        epoch, committed = read_commit_times(run.history, cluster.name, run.manifest.batches)
+        value = committed.astype(np.uint64) * np.uint64(2)
         found.append(CommitTimes(epoch, value + np.uint64(cluster.server_id == highest)))
     return found[0], found[1]
 

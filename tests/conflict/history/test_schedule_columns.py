@@ -1,12 +1,16 @@
 """Epoch applies in columns, in memory and in a History on disk."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.history.grid.epoch_files import read_schedule, schedule_table
+from conflict.errors import HistoryError
+from conflict.history.grid import epoch_files
+from conflict.history.grid.epoch_files import read_schedule, write_schedule
 from conflict.history.grid.folder import Folder
-from conflict.history.grid.schemas import SCHEDULE_PART
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.timeline import START, EpochApply, Window
 from conflict.rules.replication_table import Role
@@ -43,14 +47,44 @@ def test_nothing_is_lost(applies: list[EpochApply]):
     assert [each.committed for each in found] == [each.committed for each in applies]
 
 
-@given(st.lists(APPLIES, max_size=5))
-@examples(5, long=300)
-def test_nothing_is_lost_on_disk(tmp_path_factory: pytest.TempPathFactory, applies: list[EpochApply]):
-    """Nor is an applier that applied nothing."""
+@given(st.lists(APPLIES, max_size=5), st.sampled_from([2, 100]))
+@examples(8, long=300)
+def test_nothing_is_lost_on_disk(tmp_path_factory: pytest.TempPathFactory, applies: list[EpochApply], at_once: int):
+    """Nor is an applier that applied nothing; very many epoch applies are written and read part by part."""
     folder = Folder(str(tmp_path_factory.mktemp("history")))
     nothing = ScheduleColumns.of_applies("A", [])
-    folder.write_table(SCHEDULE_PART, schedule_table({"A": ScheduleColumns.of_applies("B", applies), "B": nothing}))
-    found = read_schedule(folder, ["A", "B"])
-    assert list(found["A"].applies()) == applies
-    assert [each.committed for each in found["A"].applies()] == [each.committed for each in applies]
-    assert found["B"].applies() == ()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(epoch_files, "_AT_ONCE", at_once)
+        write_schedule(folder, {"A": ScheduleColumns.of_applies("B", applies), "B": nothing}.items())
+        found = read_schedule(folder, ["A", "B"])
+        assert list(found["A"].applies()) == applies
+        assert [each.committed for each in found["A"].applies()] == [each.committed for each in applies]
+        assert [each.committed for each in found["A"].chosen(slice(1, None)).applies()] == [
+            each.committed for each in applies[1:]
+        ]
+        some = np.arange(len(applies))[::-2]
+        assert list(found["A"].applies(some)) == applies[::-2]
+        assert list(found["A"].chosen(slice(1, None)).applies(some[:-1] - 1)) == applies[::-2][:-1]
+        assert list(found["A"].chosen(np.arange(len(applies)) % 2 == 1).applies()) == applies[1::2]
+        assert found["B"].applies() == ()
+
+
+def test_places_that_were_found():
+    """An epoch without a trace stands where it was placed, or counts as not applied; all others stay."""
+    bound = Window((9, 0))
+    given = [EpochApply(epoch, 0, "B", epoch, window=bound if epoch in (2, 4) else None) for epoch in range(1, 6)]
+    placed = [EpochApply(7, 3, "B", 2, window=bound), EpochApply(8, 8, "B", 3)]
+    found = ScheduleColumns.of_applies("B", given).with_places(placed)
+    assert [(each.epoch, each.group, each.applied) for each in found.applies()] == [
+        *[(1, 0, True), (7, 3, True), (3, 0, True)],
+        *[(4, 0, False), (5, 0, True)],
+    ]
+    assert [each.epoch for each in found.applied_alone().applies()] == [1, 7, 3, 5]
+
+
+def test_rows_of_an_applier_that_are_apart(tmp_path: Path):
+    """Each applier has its rows in one piece; else the file is damaged."""
+    own = ScheduleColumns.of_applies("B", [EpochApply(1, 0, "B", 1)])
+    write_schedule(Folder(str(tmp_path)), [("A", own), ("B", own), ("A", own)])
+    with pytest.raises(HistoryError, match=r"schedule.parquet is damaged \(rows of A are apart\)"):
+        read_schedule(Folder(str(tmp_path)), ["A", "B"])

@@ -12,7 +12,7 @@ import pytest
 
 from conflict.errors import HistoryError
 from conflict.history.grid.folder import Folder
-from conflict.history.tasks import Shared
+from conflict.history.tasks import Shared, in_threads, process_runner
 
 _APPLY = np.dtype([("epoch", "u8"), ("group", "i4"), ("traced", "?")], align=True)
 
@@ -56,6 +56,28 @@ def test_other_processes_read_one_file_once(tmp_path: Path) -> None:
         found, expected = getattr(loaded[0], name), getattr(values(), name)
         assert (found.dtype, found.tolist()) == (expected.dtype, expected.tolist())
     assert (loaded[0].text, loaded[0].records.flags.aligned) == (values().text, True)
+
+
+def test_a_large_value_is_mapped_by_the_process_that_made_it_too(tmp_path: Path) -> None:
+    """There is one copy of it on the machine; where all tasks run in this process, it stays what it is."""
+    given = values()
+    assert Shared.large(Folder(str(tmp_path)), given, in_threads).load() is given
+    assert not list(tmp_path.iterdir())
+    shared = Shared.large(Folder(str(tmp_path)), given, process_runner(2))
+    mapped = shared.load()
+    assert mapped is shared.load()
+    assert not mapped.records.flags.owndata
+    assert mapped.records.tolist() == sent(shared).load().records.tolist() == given.records.tolist()
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_an_array_of_one_value_stays_that_value(tmp_path: Path) -> None:
+    """It takes as little room in a file, and in other processes, as here."""
+    shared = Shared(Folder(str(tmp_path)), np.broadcast_to(np.uint32(7), 1_000_000))
+    found = sent(shared).load()
+    assert (found.dtype, found.strides, found.tolist()) == (np.uint32, (0,), [7] * 1_000_000)
+    (file,) = tmp_path.iterdir()
+    assert file.stat().st_size < 1000
 
 
 def test_what_a_process_changes_is_not_changed_for_others(tmp_path: Path) -> None:

@@ -7,9 +7,8 @@ import pytest
 from conflict.engine.columnar.order import ApplierEpochs, order_applies, schedule_of
 from conflict.engine.kernels.arrays import EPOCH_APPLY
 from conflict.errors import HistoryError
-from conflict.history.grid.epoch_files import read_schedule, schedule_table
+from conflict.history.grid.epoch_files import read_schedule, write_schedule
 from conflict.history.grid.folder import Folder
-from conflict.history.grid.schemas import SCHEDULE_PART
 from conflict.history.scheduling.schedule_columns import COLUMNS, ScheduleColumns
 from conflict.history.timeline import EpochApply
 from conflict.rules.replication_table import Role
@@ -143,7 +142,7 @@ def test_epoch_applies_of_a_table(tmp_path: Path):
         )
         for cluster, other in zip(clusters, reversed(clusters), strict=True)
     }
-    folder.write_table(SCHEDULE_PART, schedule_table(schedule))
+    write_schedule(folder, schedule.items())
     on_disk = read_schedule(folder, list(schedule))
     for cluster in clusters:
         assert on_disk[cluster.name].applies() == schedule[cluster.name].applies()

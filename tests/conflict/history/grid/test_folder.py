@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from conflict.errors import HistoryError
 from conflict.history.grid.blocks import BlockPlace
 from conflict.history.grid.columns import GridColumns
-from conflict.history.grid.epoch_files import schedule_table
+from conflict.history.grid.epoch_files import schedule_tables
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.memory_folder import MemoryFolder
 from conflict.history.grid.schemas import CHANGES, IMAGES, KEYS, SCHEDULE, never_null, part
@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Folder:
 def schedule_of(epochs: list[int]) -> pa.Table:
     """Return epoch applies with these epochs."""
     columns = {"foreign_epoch": np.array(epochs, np.uint64), "epoch": np.array(epochs[::-1], np.uint64)}
-    return schedule_table({"A": ScheduleColumns("B", with_defaults(len(epochs), columns))})
+    return pa.concat_tables(schedule_tables("A", ScheduleColumns("B", with_defaults(len(epochs), columns))))
 
 
 class TestTables:

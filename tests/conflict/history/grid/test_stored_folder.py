@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -319,6 +320,20 @@ def test_who_asks_for_rows_fetches_the_end_alone(uri: str, monkeypatch: pytest.M
     assert found.rows("a.parquet") == 10_000
     assert [found.may_be_null("a.parquet", name) for name in "ab"] == [True, True]
     assert not Path(found.contents.scratch, "fetched").exists()
+
+
+def test_what_all_tasks_map_is_fetched_once(uri: str, monkeypatch: pytest.MonkeyPatch):
+    """All processes of a machine map one copy of it."""
+    with only_writer(folder := stored_folder(uri)):
+        folder.spread()
+        folder.write_bytes("value", b"mapped")
+        sent = pickle.dumps(folder)
+        monkeypatch.setattr(version_contents, "live", {})
+        first, second = (pickle.loads(sent) for _ in range(2))
+        assert bytes(first.mapped("value")) == b"mapped"
+        MEMORY.rm_file(folder.files["value"].object)
+        assert bytes(second.mapped("value")) == b"mapped"
+        assert not second.contents.copy_of(second.files["value"]).exists()
 
 
 def test_a_result_is_replaced(uri: str):
