@@ -109,11 +109,14 @@ def _commands(folder: Path) -> list[list[str]]:
     by_value = "--schema", f"{types_schema}", "--conflict-fn", "warm.types=NDB$MAX(c4)"
     # Without a schedule it is open when rows were judged.
     by_epoch = "--schema", schema, "--conflict-fn", "model.usertable=NDB$EPOCH()", "--primary", "A"
+    # The model has more bits, so that the binlogs contradict this.
+    contradicted = "--schema", schema, "--conflict-fn", "model.usertable=NDB$EPOCH_TRANS(0)", "--primary", "A"
     return [
         ["simulate", f"{folder / 'model.toml'}", "--write-binlogs", f"{log}"],
         ["resolve", run, "--engine", "local", "--out", f"{folder / 'result'}"],
         ["resolve", run, "--start-epoch", f"A={_LATER}", "--engine", "local", "--out", f"{folder / 'later'}"],
         ["resolve", *logs, *by_epoch, "--engine", "local", "--out", f"{folder / 'open'}"],
+        ["resolve", *logs, *contradicted, "--engine", "local", "--out", f"{folder / 'contradicted'}"],
         ["resolve", *typed, *by_value, "--engine", "local", "--out", f"{folder / 'typed'}"],
         ["compare", run, "--engine", "local", "--formats", "3,9"],
         ["compare", f"{middle}", "--engine", "local", "--functions", "NDB$EPOCH()"],

@@ -104,8 +104,12 @@ def hangs_on_rows(stopping: Mapping[str, StoppingOperation]) -> bool:
 def can_stop_by_rows(clusters: Sequence[ClusterSetup]) -> bool:
     """Whether what an applier decides on rows can stop it or the other one."""
     tables = [setup.table for setup in clusters[0].setups]
-    linked = any(table.unique_keys or table.foreign_keys for table in tables)
-    return linked or can_log_stopping(clusters) or any(stop_rules(each).blobs.any() for each in clusters)
+    return any(table.unique_keys or table.foreign_keys for table in tables) or can_stop_in_a_pass(clusters)
+
+
+def can_stop_in_a_pass(clusters: Sequence[ClusterSetup]) -> bool:
+    """Whether that can stop it before the commit: what the other one logged, or a rejected transaction with blobs."""
+    return can_log_stopping(clusters) or any(stop_rules(each).blobs.any() for each in clusters)
 
 
 def _refreshes(cluster: ClusterSetup, table: int) -> bool:

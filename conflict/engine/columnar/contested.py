@@ -31,6 +31,7 @@ from conflict.engine.kernels.effects import (
 )
 from conflict.engine.kernels.open_moments import JudgedRows, moments_differ
 from conflict.engine.kernels.records import packed_changes, packed_schedule
+from conflict.history.grid.columns import GridColumns
 from conflict.history.scheduling.placing import MAX_CONTRADICTIONS
 from conflict.rules.decision import Verdict
 from ndb_formats.columnar.kernel import each_read_only, read_only
@@ -85,6 +86,9 @@ class Differing:
     applies: AbstractSet[Applied]
 
 
+NOTHING_DIFFERS = Differing((), (), frozenset())
+
+
 def compare_effects(result: FoldedBucket, *, with_applies: bool) -> Differing:
     """
     Compare the effects of both appliers with what their binlogs show.
@@ -115,23 +119,30 @@ def _compare(result: FoldedBucket, number: int) -> tuple[int, DifferingRows]:
         told = result.told[apply]
         apply, key, effect, digest = apply[told], key[told], effect[told], digest[told]
     found = ShownRows(*each_read_only(applies.epoch[apply], applies.group[apply], key, effect, digest))
-    shown = ShownRows(*each_read_only(*_shown(result, number)))
+    certain = None if result.older is None else ~result.older.left_open
+    shown = shown_rows(result.bucket.consequences[number], certain)
     count, *differing = compare_with_binlog(found, apply, shown, keys)
     return count, DifferingRows(*differing)
 
 
-def _shown(result: FoldedBucket, number: int) -> list[np.ndarray]:
-    """Return the columns of `ShownRows` that an applier's binlog shows, in order."""
+def shown_rows(consequences: GridColumns, certain: Bool | None = None) -> ShownRows:
+    """
+    Return what a binlog shows of its applier's work, in order.
+
+    Args:
+        consequences: Of the cluster in a bucket.
+        certain: Which rows count; None for all. Shape (keys,).
+    """
     names = ("epoch", "group", "key", "effect", "after_digest")
-    result.bucket.consequences[number].read(names)
-    shown = [result.bucket.consequences[number].array(name) for name in names]
-    if result.older is not None:
-        certain = ~result.older.left_open[shown[2]]
-        shown = [column[certain] for column in shown]
-    if is_in_order(read_only(shown[0]), read_only(shown[1])):
-        return shown
-    order = np.lexsort((shown[1], shown[0]))
-    return [column[order] for column in shown]
+    consequences.read(names)
+    shown = [consequences.array(name) for name in names]
+    if certain is not None:
+        counts = certain[shown[2]]
+        shown = [column[counts] for column in shown]
+    if not is_in_order(read_only(shown[0]), read_only(shown[1])):
+        order = np.lexsort((shown[1], shown[0]))
+        shown = [column[order] for column in shown]
+    return ShownRows(*each_read_only(*shown))
 
 
 def _differing_applies(number: int, rows: DifferingRows) -> set[Applied]:
@@ -174,7 +185,9 @@ class ContestedRows:
         return joined.chosen(np.argsort(joined.apply, kind="stable"))
 
 
-def contested_rows(result: FoldedBucket, *, contradicted: bool = False, every: bool = False) -> ContestedRows:
+def contested_rows(
+    result: FoldedBucket, differing: Sequence[DifferingRows] = (), *, every: bool = False
+) -> ContestedRows:
     """
     Return such rows of functions that judge row by row, without those that every moment decides alike.
 
@@ -183,7 +196,7 @@ def contested_rows(result: FoldedBucket, *, contradicted: bool = False, every: b
 
     Args:
         result: A decided bucket.
-        contradicted: Whether the binlogs contradict it.
+        differing: The rows on which the binlogs contradict it.
         every: Return all such rows; for rows that are older than the log, or are not decided by the kernels.
     """
     number = result.bucket.number
@@ -194,9 +207,8 @@ def contested_rows(result: FoldedBucket, *, contradicted: bool = False, every: b
     moments = result.applies.moments.of_bucket(number)
     known = np.ones(len(result.bucket.key_table), np.bool_)
     known[moments.key] = False
-    if contradicted:
-        for each in compare_effects(result, with_applies=False).rows:
-            known[each.key] = False
+    for each in differing:
+        known[each.key] = False
     kept = ~known[rows.key]
     if not kept.all():
         kept[~kept] = _open(result, rows.chosen(~kept))

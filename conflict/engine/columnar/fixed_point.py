@@ -128,7 +128,7 @@ def without_rounds(
 ) -> FixedPoint:
     """Return the fixed point where no transaction can be in conflict; arguments as for `find_fixed_point`."""
     applies = _order_up_to(applied, names, stops, order)
-    return FixedPoint(applies, _conflicts_of(applies, np.zeros((0, 2), np.int64)), stops)
+    return FixedPoint(applies, conflicts_of(applies, np.zeros((0, 2), np.int64)), stops)
 
 
 def _order_up_to(
@@ -151,7 +151,7 @@ def _find_conflicts(
     # As epoch apply and group.
     transactions = np.zeros((0, 2), np.int64) if decided is None else decided.conflicts_in(applies)
     open_ones = np.ones(len(applies), np.bool_) if decided is None else decided.later(applies)
-    conflicts = _conflicts_of(applies, transactions)
+    conflicts = conflicts_of(applies, transactions)
     changed = None
     while changed is None or len(changed):
         whole = [bool(bucket.stopping) for bucket in known]
@@ -162,7 +162,7 @@ def _find_conflicts(
         before, transactions = transactions, _close_again(transactions, touched & open_ones, known)
         difference = np.setxor1d(_codes(transactions), _codes(before), assume_unique=True)
         rounds.append(RoundFigures(sum(each.rows for each in findings), len(transactions), len(difference)))
-        conflicts, changed = _conflicts_of(applies, transactions), changed_transactions(applies, _pairs(difference))
+        conflicts, changed = conflicts_of(applies, transactions), changed_transactions(applies, _pairs(difference))
     return conflicts, [item for bucket in known for item in bucket.stopping.items()]
 
 
@@ -237,7 +237,7 @@ def _pairs(codes: Int64) -> Int64:
     return np.stack([codes >> _GROUP_BITS, (codes & ((1 << _GROUP_BITS) - 1)) + _LOWEST_GROUP], axis=1)
 
 
-def _conflicts_of(applies: EpochApplies, transactions: Int64) -> Conflicts:
+def conflicts_of(applies: EpochApplies, transactions: Int64) -> Conflicts:
     """Return transactions in conflict, epoch apply and group, sorted, in the form that the kernels read."""
     if not len(transactions):
         return Conflicts(np.broadcast_to(np.int64(0), len(applies) + 1), np.zeros(0, np.int32))

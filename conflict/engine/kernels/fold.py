@@ -347,8 +347,8 @@ def log_rows(number, schedule, rules, work, decisions, places, sent):
                     return FULL
                 operation = (UPDATE if existed else WRITE) if stays else DELETE
                 in_part = operation == UPDATE and not rule["whole_rows"]
-                _put_entry(work.log.entries[sent], key, mine, operation, note["given"] if in_part else stays)
-                _put_origin(work.log.entries[sent], here, number, place)
+                put_entry(work.log.entries[sent], key, mine, operation, note["given"] if in_part else stays)
+                put_origin(work.log.entries[sent], here, number, place)
                 sent += 1
     for which in range(refreshes):
         if sent >= len(work.log.entries):
@@ -356,8 +356,8 @@ def log_rows(number, schedule, rules, work, decisions, places, sent):
         place = pending[which]
         mine = work.state.rows[decisions.key[place], here]
         operation = WRITE if mine["exists"] else DELETE
-        _put_entry(work.log.entries[sent], decisions.key[place], mine, operation, mine["exists"])
-        _put_origin(work.log.entries[sent], here, number, place)
+        put_entry(work.log.entries[sent], decisions.key[place], mine, operation, mine["exists"])
+        put_origin(work.log.entries[sent], here, number, place)
         work.log.entries[sent]["refresh"] = True
         sent += 1
         if mine["exists"]:
@@ -366,13 +366,13 @@ def log_rows(number, schedule, rules, work, decisions, places, sent):
 
 
 @inlined
-def _put_entry(entry, key, mine, operation, given):
+def put_entry(entry, key, mine, operation, given):
     """Fill in what a log entry says of a row: its present state, and whether it gives the resolve column."""
     entry["key"], entry["operation"], entry["value"] = key, operation, mine["value"]
     entry["refresh"], entry["given"] = False, given
 
 
 @inlined
-def _put_origin(entry, here, number, decision):
+def put_origin(entry, here, number, decision):
     """Fill in the applier, epoch apply and decision that a log entry comes from."""
     entry["cluster"], entry["apply"], entry["decision"] = here, number, decision

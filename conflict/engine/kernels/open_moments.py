@@ -153,31 +153,31 @@ def _try_moments(number, schedule, changes, rules, rejected, work, passes, judge
     count, saved, _ = decide_pass(number, schedule, changes, rules, rejected, work, final, ZERO, YES)
     if count < 0:
         return  # the pass that is committed fails, too
-    _note_facts((here, acting), rules, work, final, final, count, facts)
+    note_facts((here, acting), rules, work, (final, final), (ZERO, count), facts)
     effects = np.empty(len(keys), np.int8)
     for place in range(len(keys)):
-        effects[place] = NEVER if facts[keys[place]] & WITH_TRANSACTION else _effect(here, keys[place], work, facts)
+        effects[place] = NEVER if facts[keys[place]] & WITH_TRANSACTION else effect_of(here, keys[place], work, facts)
     restore(here, saved, work)
     chosen = choose_rows(here, changes, work, final.key[:count], open_start(number, schedule, changes))
     while chosen > 0 and go_back(here, chosen, work) > 0:
         for key in keys:
             facts[key] = 0
         count, saved, _ = decide_pass(number, schedule, changes, rules, rejected, work, trial, ZERO, YES)
-        _note_facts((here, acting), rules, work, trial, final, count, facts)
+        note_facts((here, acting), rules, work, (trial, final), (ZERO, count), facts)
         restore(here, saved, work)
         for place in range(chosen):
             copy_version(work.state.rows[work.moved[place]["key"], here], work.moved[place])
         for place in range(len(keys)):
             known = facts[keys[place]]
             # An operation that is applied locks the row: the change would have come after the epoch.
-            if known & DIFFERS and not known & WROTE and _effect(here, keys[place], work, facts) == effects[place]:
+            if known & DIFFERS and not known & WROTE and effect_of(here, keys[place], work, facts) == effects[place]:
                 found[start + place] = True
     for key in keys:
         work.marks[key], facts[key] = False, 0
 
 
 @kernel
-def _note_facts(applier, rules, work, decisions, final, count, facts):
+def note_facts(applier, rules, work, both, places, facts):
     """
     Note what a pass decided on the marked rows.
 
@@ -185,13 +185,13 @@ def _note_facts(applier, rules, work, decisions, final, count, facts):
         applier: Number of the applier's cluster, and its row of `Rules`.
         rules: `Rules`.
         work: `Work`, after the pass.
-        decisions: Those of the pass.
-        final: Those at the commit, on the same operations.
-        count: How many operations there are.
+        both: The decisions of the pass, and those at the commit on the same operations.
+        places: The first of these, and one past the last.
         facts: Bits are set. int8, shape (keys,).
     """
     here, acting = applier
-    for place in range(count):
+    decisions, final = both
+    for place in range(places[0], places[1]):
         key = decisions.key[place]
         if not work.marks[key]:
             continue
@@ -212,7 +212,7 @@ def _note_facts(applier, rules, work, decisions, final, count, facts):
 
 
 @kernel
-def _effect(here, key, work, facts):
+def effect_of(here, key, work, facts):
     """Return the effect of a pass on a row, which is as the pass leaves it."""
     known = facts[key]
     exists = work.state.rows[key, here]["exists"]

@@ -4,7 +4,8 @@ The tasks of the resolve job: what one worker does with one bucket of a History.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 import attrs
 import numpy as np
@@ -19,7 +20,13 @@ from conflict.engine.columnar.bucket_round import (
     fold_again,
     fold_round,
 )
-from conflict.engine.columnar.contested import ContestedRows, Differing, compare_effects, contested_rows
+from conflict.engine.columnar.contested import (
+    NOTHING_DIFFERS,
+    Applied,
+    ContestedRows,
+    compare_effects,
+    contested_rows,
+)
 from conflict.engine.columnar.folded_bucket import FoldedBucket
 from conflict.engine.columnar.kept_rows import keep_logged, keep_rows, load_logged, load_rows
 from conflict.engine.columnar.keys.foreign_keys import linked_states
@@ -82,6 +89,13 @@ class BucketTask:
         bucket = bucket.of_keys(~careful) if careful.any() else bucket
         return bucket if run.view is None else run.view.of(bucket)
 
+    def load_after_rounds(self, *, images: bool) -> Bucket:
+        """Read the bucket as `load` does; the columns that decide as rounds left them, if there were any."""
+        bucket = self.load(images=images)
+        if self.run.needs_rounds:
+            bucket.kept = load_rows(self.kept, self.bucket).all(changes.array("ordinal") for changes in bucket.changes)
+        return bucket
+
     @property
     def bucket(self) -> int:
         """Number of the bucket."""
@@ -118,6 +132,7 @@ class BucketReport:
         tracked: Exceptions rows that passes over the bucket made and rolled back, by number of the part.
         stopping: Per cluster, the first operation that stops its applier; empty after rounds, which found them.
         contested: Rows that may have been judged before a change of their own cluster.
+        differing: Epoch applies for which the binlogs show other effects than the kernels derived.
         left_out: Epoch applies that the binlogs contradict on rows that are left to the reference engine.
         refreshing: Epoch applies of epochs that are older than the log, with refreshed rows.
     """
@@ -126,6 +141,7 @@ class BucketReport:
     tracked: Mapping[int, TrackedRows]
     stopping: dict[str, StoppingOperation]
     contested: ContestedRows
+    differing: AbstractSet[Applied] = frozenset()
     left_out: Int64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
     refreshing: Int64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
 
@@ -161,11 +177,6 @@ def find_linked_states(task: BucketTask) -> pa.Table:
     return linked_states(task.load(images=True), task.run.clusters, task.applies.load(), task.conflicts.load())
 
 
-def compare_bucket(task: BucketTask) -> Differing:
-    """Return how the appliers' effects on the bucket differ from what their binlogs show."""
-    return compare_effects(decided(task, task.load(images=False), candidates=False), with_applies=True)
-
-
 def find_touched_transactions(task: BucketTask) -> TouchedTransactions:
     """Return the transactions that touched the bucket's rows, of epochs with transactions in conflict."""
     return touched_transactions(decided(task, task.load(images=False), candidates=False))
@@ -176,25 +187,34 @@ def resolve_bucket(task: BucketTask) -> BucketReport | None:
     run = task.run
     if task.is_careful:
         return _resolve_careful(task)
-    bucket = task.load(images=True)
-    if run.needs_rounds:
-        bucket.kept = load_rows(task.kept, task.bucket).all(changes.array("ordinal") for changes in bucket.changes)
+    bucket = task.load_after_rounds(images=True)
     result = decided(task, bucket, candidates=True)
-    before, differing, refreshing = result, np.zeros(0, np.int64), np.zeros(0, np.int64)
+    before, differing = result, NOTHING_DIFFERS
+    left_out, refreshing = np.zeros(0, np.int64), np.zeros(0, np.int64)
     stopping = {} if run.needs_rounds else first_stopping(bucket, run.clusters, result.applies)
     if result.older is not None:
         stopping = {} if run.needs_rounds else stopping_decisions(bucket, run.clusters, result.applies, result.folded)
         left_open = result.older.left_open
-        result, differing, differing_keys = _without_left_open(result)
-        if run.needs_rounds and not np.isin(differing_keys, np.flatnonzero(left_open)).all():
+        differing = compare_effects(result, with_applies=True)
+        keys = np.concatenate([rows.of_kinds().key for rows in differing.rows])
+        if run.needs_rounds and not left_open[keys].all():
             return None
+        result, left_out = _without(result, keys), _numbers_of(result.applies, differing.applies)
         assumed = _assumed_conflicts(before, left_open)
         refreshing = refreshing_applies(before, older_applies(result.applies, run.first_epochs))
     summary, tracked = write_bucket(result, run.manifest.files, run.out, run.options, run.databases)
     every = before.older is not None
-    contested = [contested_rows(before, contradicted=summary.contradicted > 0, every=every), _careful_contested(task)]
+    if summary.contradicted and not every:
+        differing = compare_effects(before, with_applies=True)
+    contested = ContestedRows.joined([contested_rows(before, differing.rows, every=every), _careful_contested(task)])
     found = BucketReport(
-        [summary], {bucket.number: tracked}, stopping, ContestedRows.joined(contested), differing, refreshing
+        [summary],
+        {bucket.number: tracked},
+        stopping,
+        contested,
+        differing=differing.applies,
+        left_out=left_out,
+        refreshing=refreshing,
     )
     if result.older is None or not result.older.left_open.any():
         return found
@@ -212,9 +232,8 @@ def _resolve_careful(task: BucketTask) -> BucketReport | None:
     if found is None:
         return None
     stopping = {} if run.needs_rounds else found.stopping
-    return BucketReport(
-        [found.summary], {task.part.number(run): found.tracked}, stopping, ContestedRows(), found.contradicted
-    )
+    tracked = {task.part.number(run): found.tracked}
+    return BucketReport([found.summary], tracked, stopping, ContestedRows(), left_out=found.contradicted)
 
 
 def _careful_contested(task: BucketTask) -> ContestedRows:
@@ -241,32 +260,21 @@ def _assumed_conflicts(result: FoldedBucket, left_open: Bool) -> set[tuple[int, 
     return {(apply, group) for key, apply, group in found.tolist() if left_open[key]}
 
 
-def _without_left_open(result: FoldedBucket) -> tuple[FoldedBucket, Int64, Int64]:
-    """
-    Leave the rows out that the kernels do not tell, and rows for which the binlogs contradict what was derived.
-
-    Returns:
-        The rest, the numbers of the epoch applies that are contradicted, and the rows.
-    """
+def _without(result: FoldedBucket, keys: Int64) -> FoldedBucket:
+    """Leave the rows out that the kernels do not tell, and some more."""
     assert result.older is not None
-    applies = result.applies
-    found = compare_effects(result, with_applies=True)
-    differing = [rows.of_kinds().key for rows in found.rows]
-    contradicted = _numbers_of(result.applies, found.applies)
-    keys = np.concatenate(differing)
     older = result.older.leave_open(keys)
     folded = result.folded.without_rows(older.left_open)
-    rest = FoldedBucket(result.bucket, result.clusters, applies, result.conflicts, folded, older=older)
-    return rest, contradicted, keys
+    return FoldedBucket(result.bucket, result.clusters, result.applies, result.conflicts, folded, older=older)
 
 
-def _numbers_of(applies: EpochApplies, places: Collection[tuple[int, int, int]]) -> Int64:
-    """Return the numbers of epoch applies, given by applier, own epoch and group, as far as they are there; sorted."""
-    epochs = np.array(sorted({epoch for _, epoch, _ in places}), np.uint64)
+def _numbers_of(applies: EpochApplies, chosen: AbstractSet[Applied]) -> Int64:
+    """Return the numbers of epoch applies, sorted, without those that are not there."""
+    epochs = np.array(sorted({epoch for _, epoch, _ in chosen}), np.uint64)
     there = np.flatnonzero(among(applies.epoch, epochs))  # few of very many
     columns = (column[there].tolist() for column in (applies.applier, applies.epoch, applies.group))
     found = dict(zip(zip(*columns, strict=True), there.tolist(), strict=True))
-    return np.array(sorted(found[each] for each in places if each in found), np.int64)
+    return np.array(sorted(found[each] for each in chosen if each in found), np.int64)
 
 
 def decided(task: BucketTask, bucket: Bucket, *, candidates: bool) -> FoldedBucket:

@@ -54,12 +54,12 @@ from conflict.history.run import Run
 from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.summaries import EpochSizes
 from conflict.history.tasks import Runner
-from conflict.history.timeline import Position
 from conflict.history.unlogged import UnloggedChange
 from conflict.results.run_document import RunDocument, versions
 from conflict.rules.counters import transaction_counters
 from conflict.runs.resolving.deciding_applies import Schedule
 from conflict.runs.resolving.finding_careful import with_respelled
+from conflict.runs.resolving.judging_as_shown import differing_as_shown
 from conflict.runs.resolving.keeping_state import keep_state, not_kept
 from conflict.runs.resolving.other_forms import meets_another_form
 from conflict.runs.resolving.resolve_stages import ResolveJob, WrittenBuckets
@@ -159,7 +159,7 @@ def settle_history(
     if isinstance(settled, CareKind):
         return settled
     if use_evidence and placed is not None and settled.contradicted:
-        again = settling.place_contradicted(schedule, placed, settled.differing())
+        again = settling.place_contradicted(schedule, placed, settled.resolved.differing_at())
         if again.schedule.skipped != placed.schedule.skipped:
             job.clear()
             settled = settle(again)
@@ -231,7 +231,10 @@ def _explained(settled: SettledHistory, settling: Settling) -> SettledHistory | 
     examined.add_whole(resolved, resolved.left_out)
     examined.add_open(resolved)
     if settled.contradicted:
-        examined.add_whole(resolved, resolved.numbers(settled.differing()))
+        differing = resolved.numbers(resolved.differing_at())
+        if attrs.evolve(settling, common=job.run).states_decide:
+            differing = differing_as_shown(job, resolved.found, differing)
+        examined.add_whole(resolved, differing)
     schedule, starts = settled.schedule, job.run.part.starts
     moments, applied, more = Moments(), settled.applied, len(examined) > 0
     if more:
@@ -289,10 +292,6 @@ class SettledHistory:
     def contradicted(self) -> bool:
         """Whether the binlogs contradict the result."""
         return any(summary.contradicted for summary in self.resolved.summaries)
-
-    def differing(self) -> dict[str, set[Position]]:
-        """Return, per applier, the own positions of epoch applies for which the binlogs show other effects."""
-        return self.job.differing(self.resolved.found)
 
     @property
     def part(self) -> LogPart:

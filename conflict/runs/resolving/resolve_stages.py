@@ -17,7 +17,7 @@ from conflict.engine.columnar.applier_stops import Phase, StoppingOperation
 from conflict.engine.columnar.boundary import Boundary
 from conflict.engine.columnar.bucket import CarefulRows
 from conflict.engine.columnar.bucket_round import Findings
-from conflict.engine.columnar.contested import ContestedRows
+from conflict.engine.columnar.contested import Applied, ContestedRows
 from conflict.engine.columnar.fixed_point import FixedPoint, Round, find_fixed_point, without_rounds
 from conflict.engine.columnar.keys.foreign_keys import rows_of_broken_links
 from conflict.engine.columnar.keys.unique_keys import find_duplicates, has_unique_keys
@@ -35,7 +35,6 @@ from conflict.history.timeline import Position
 from conflict.runs.resolving.bucket_tasks import (
     BucketReport,
     BucketTask,
-    compare_bucket,
     find_careful_stops,
     find_linked_states,
     find_touched_transactions,
@@ -63,6 +62,7 @@ class WrittenBuckets:
         found: What the appliers applied, and the transactions in conflict.
         summaries: What each bucket adds to the figures.
         contested: Rows that may have been judged earlier, in the order of the epoch applies.
+        differing: Epoch applies for which the binlogs show other effects.
         left_out: Numbers of epoch applies that the binlogs contradict on rows left to the reference engine, sorted.
         names: The clusters.
     """
@@ -70,8 +70,16 @@ class WrittenBuckets:
     found: FixedPoint
     summaries: list[BucketSummary]
     contested: ContestedRows
+    differing: AbstractSet[Applied]
     left_out: Int64
     names: Sequence[str]
+
+    def differing_at(self) -> dict[str, set[Position]]:
+        """Return, per applier, the own positions of epoch applies for which the binlogs show other effects."""
+        return {
+            name: {(epoch, group) for applier, epoch, group in self.differing if applier == side}
+            for side, name in enumerate(self.names)
+        }
 
     def rows_at(self, rows: ContestedRows) -> dict[str, dict[Position, ContestedRows]]:
         """Return rows by applier and own position of the epoch apply."""
@@ -169,9 +177,10 @@ class ResolveJob:
             run.out, run.clusters, found.applies, found.conflicts, tracked, older, run.databases, counted
         )
         contested = ContestedRows.joined([each.contested for each in buckets])
+        differing = frozenset[Applied]().union(*(each.differing for each in buckets))
         left_out = np.unique(np.concatenate([each.left_out for each in buckets]))
         summaries = [summary for each in buckets for summary in each.summaries]
-        return WrittenBuckets(found, summaries, contested, left_out, self._names)
+        return WrittenBuckets(found, summaries, contested, differing, left_out, self._names)
 
     def _older_epochs(self, found: FixedPoint, resolved: Sequence[BucketReport]) -> OlderEpochs:
         """Return what the binlogs show of the epochs that are older than the log."""
@@ -181,14 +190,6 @@ class ResolveJob:
             older.unknown[:] = older_applies(found.applies, self.run.first_epochs) & silent[found.applies.applier]
             older.refreshed[np.concatenate([each.refreshing for each in resolved])] = True
         return older
-
-    def differing(self, found: FixedPoint) -> dict[str, set[Position]]:
-        """Return, per applier, the own positions of epoch applies for which the binlogs show other effects."""
-        differing: dict[str, set[Position]] = {name: set() for name in self._names}
-        for part in self.stage("comparing", compare_bucket, self._tasks(found.applies, found.conflicts)):
-            for number, epoch, group in part.applies:
-                differing[self._names[number]].add((epoch, group))
-        return differing
 
     def clear(self) -> None:
         """Remove the parts of the result that buckets wrote."""
@@ -206,7 +207,9 @@ class ResolveJob:
         keyless = np.array([not table.primary_key for table in self.run.numbers.tables])
         if self.run.careful is None and (self.run.linked.tables & keyless).any():
             return CarefulRows(self.run.linked.tables)  # its rows are in no bucket, where they could be looked at
-        states = self.stage("checking foreign keys", find_linked_states, self._tasks(found.applies, found.conflicts))
+        states = self.stage(
+            "checking foreign keys", find_linked_states, self.bucket_tasks(found.applies, found.conflicts)
+        )
         return rows_of_broken_links(states, self.run.linked, has_unique_keys(self.run.clusters))
 
     def _take_care_of(self, rows: CarefulRows) -> None:
@@ -292,7 +295,9 @@ class ResolveJob:
         return found
 
     def _check_unique_keys(self, applies: EpochApplies, conflicts: Conflicts) -> Mapping[int, StoppingOperation]:
-        return find_duplicates(self.stage("checking unique keys", find_unique_states, self._tasks(applies, conflicts)))
+        return find_duplicates(
+            self.stage("checking unique keys", find_unique_states, self.bucket_tasks(applies, conflicts))
+        )
 
     def _resolve_buckets(self, found: FixedPoint) -> list[BucketReport] | None:
         """Return what the buckets wrote; None if one cannot tell which transactions were rejected."""
@@ -309,14 +314,14 @@ class ResolveJob:
             tasks = [attrs.evolve(task, transactions=transactions) for task in tasks]
         return tasks
 
-    def _tasks(self, applies: EpochApplies, conflicts: Conflicts) -> list[BucketTask]:
+    def bucket_tasks(self, applies: EpochApplies, conflicts: Conflicts) -> list[BucketTask]:
         """Return a task for each bucket."""
         given = self._share(applies), self._share(conflicts)
         return [BucketTask(self.run, Part(PartKind.BUCKET, bucket), *given) for bucket in self._buckets]
 
     def _all_tasks(self, applies: EpochApplies, conflicts: Conflicts) -> list[BucketTask]:
         """Return a task for each part, the buckets first."""
-        tasks, careful = self._tasks(applies, conflicts), self._careful_parts(len(applies))
+        tasks, careful = self.bucket_tasks(applies, conflicts), self._careful_parts(len(applies))
         return [*tasks, *(attrs.evolve(tasks[0], part=part, careful=rows) for part, rows in careful.items())]
 
     def _order(self, applied: Sequence[ApplierEpochs], names: Sequence[str]) -> EpochApplies:

@@ -274,6 +274,11 @@ class Settling:
         return found, located
 
     @property
+    def states_decide(self) -> bool:
+        """Whether rows are known by where they were changed, and by whom."""
+        return not any(self.changes.values()) and states_decide(self.common)
+
+    @property
     def _bounds(self) -> list[Bounds]:
         """Per cluster, the own epochs that are read."""
         bounds, manifest = self.common.part.bounds, self.common.manifest
@@ -284,7 +289,7 @@ class Settling:
     def _read_open(self, wanted: Wanted) -> tuple[list[TouchedRows], StatesOfRows | None]:
         """Return the rows that some epochs touch, and their states if these need no replay."""
         stage, names = "reading open rows", self.common.manifest.segments
-        if not any(self.changes.values()) and states_decide(self.common):
+        if self.states_decide:
             tasks = self._tasks(wanted)
             parts = self.runner(read_states, tasks, partial(self.progress, stage))
             # A log that shows nothing of its applier's work does not tell what that did to rows.
