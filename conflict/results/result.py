@@ -335,7 +335,7 @@ def read_result(folder: str) -> Result:
     """
     found = folder_of(folder) if is_address(str(folder)) else Folder(str(folder))
     refuse_moved_away(path_of(found.uri))
-    if not found.exists("run.json"):
+    if not (found.exists("run.json") and found.exists("counters.json")):
         refuse_inputs(path_of(found.uri))
     run = read_run(found)
     with refusing_contradictions(found, RESOLVE_AGAIN):

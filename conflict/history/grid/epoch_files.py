@@ -152,7 +152,7 @@ def _columns(parts: Iterable[Mapping[str, pa.ChunkedArray] | pa.Table], names: S
     for part in parts:
         for name in names:
             column = part[name]
-            numbers = (pc.fill_null(column, 0) if column.null_count else column).to_numpy()
+            numbers = (pc.fill_null(column, pa.scalar(0).cast(column.type)) if column.null_count else column).to_numpy()
             found[name].append(narrowed(numbers) if name in _SMALL else stored_once(numbers))
     return [_joined(found.pop(name), name) for name in names]
 

@@ -76,6 +76,9 @@ def settled_at(result: FoldedBucket, before: int) -> tuple[Int64, tuple[Int64, I
         mine = np.flatnonzero((decisions.source >= 0) & (applies.applier[decisions.apply] == 1 - side))[::-1]
         received[decisions.source[mine]] = decisions.apply[mine]  # the first one of a change stays
         made = np.minimum(made_before(applies, side, rows.epoch, rows.group), received)
+        # What was made before a change that was received had been made by then, too, though nobody received it.
+        order = np.lexsort((np.arange(len(rows)), rows.group, rows.epoch))
+        made[order] = np.minimum.accumulate(made[order][::-1])[::-1]
         dropped = _dropped(result, 1 - side)[result.bucket.key_table[rows.key]]
         parts.append((rows.key, made, np.where(dropped, made, received)))
         own.append(made)

@@ -82,6 +82,7 @@ def plain_run(setting: int, roles: tuple[Role, Role], binlog_type: int, *, skip_
     buckets=st.integers(1, 3),
     windows=st.integers(1, 3),
 )
+@example(seed=179, steps=97, complete=False, setting=1, roles=USUAL_ROLES, binlog_type=7, buckets=1, windows=1)
 @example(seed=5, steps=90, complete=True, setting=11, roles=USUAL_ROLES, binlog_type=8, buckets=2, windows=3)
 @examples(25, long=400)
 def test_parts_are_the_whole(

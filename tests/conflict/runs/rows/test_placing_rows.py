@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from unittest.mock import patch
 
@@ -18,6 +19,7 @@ from conflict.config.run_file import load_run_file
 from conflict.history.grid.folder import Folder
 from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.reading.readings import read_cluster
+from conflict.history.tasks import Shared
 from conflict.judge.case import ConflictCase
 from conflict.runs.pipeline import run_by
 from conflict.runs.resolving.settling import Settling
@@ -51,9 +53,9 @@ def readings(configuration: Configuration, end: tuple[str, int], folder: Path) -
     run = make_run(attrs.evolve(configuration, span=attrs.evolve(configuration.span, last={name: last})))
     read, wanted_rows = list[bool](), Settling._wanted
 
-    def noted(*arguments: object) -> dict[str, WantedRows]:
+    def noted(*arguments: object) -> Shared[Mapping[str, WantedRows]]:
         found = wanted_rows(*arguments)  # type: ignore[arg-type]
-        read.append(any(own.few.any() for own in found.values()))
+        read.append(any(own.few.any() for own in found.load().values()))
         return found
 
     with patch.object(Settling, "_wanted", noted), patch.object(placing_rows, "FEW", 1):
