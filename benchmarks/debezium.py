@@ -137,15 +137,17 @@ def _timed(work: Callable[[], int]) -> Callable[[], Run]:
 
 def table_of(rows: dict[str, int], found: dict[str, dict[str, Timing]]) -> str:
     """Return row changes per second of processor time of each mix, and how far each is from its goal."""
-    headings = ["row changes/s", PEER, ALL, "goal", TABLE, "goal", INSIDE, "goal"]
-    lines = []
+    lines = [[PEER], [ALL], [f"times {PEER}, goal {TIMES_ALL:g}"], [TABLE]]
+    lines += [
+        [f"its time / {INSIDE}, goal {MOST_LONGER:g}"],
+        [INSIDE],
+        [f"times {PEER}, goal {TIMES_INSIDE:g}"],
+    ]
     for mix, timings in found.items():
-        seconds = {name: timing.seconds for name, timing in timings.items()}
-        rates = {name: f"{rows[mix] / each:,.0f}" for name, each in seconds.items()}
-        reached = [
-            f"{seconds[PEER] / seconds[ALL]:.1f} of {TIMES_ALL:g} times {PEER}",
-            f"{seconds[TABLE] / seconds[INSIDE]:.2f} of {MOST_LONGER:g} times as long as {INSIDE}",
-            f"{seconds[PEER] / seconds[INSIDE]:.1f} of {TIMES_INSIDE:g} times {PEER}",
-        ]
-        lines.append([mix, rates[PEER], rates[ALL], reached[0], rates[TABLE], reached[1], rates[INSIDE], reached[2]])
-    return markdown_table(headings, lines)
+        peer, whole, table, inside = (timings[name].seconds for name in (PEER, ALL, TABLE, INSIDE))
+        rate = [f"{rows[mix] / each:,.0f}" for each in (peer, whole, table, inside)]
+        times = f"{peer / whole:.1f}", f"{table / inside:.2f}", f"{peer / inside:.1f}"
+        cells = [rate[0], rate[1], times[0], rate[2], times[1], rate[3], times[2]]
+        for line, cell in zip(lines, cells, strict=True):
+            line.append(cell)
+    return markdown_table(["row changes/s", *found], lines)
