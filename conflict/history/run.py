@@ -83,6 +83,30 @@ class TableNumbers:
         return None if column is None or table.find(column) is None else table.ordinal(column)
 
 
+def _awaited_columns(configuration: Configuration, definitions: Mapping[str, ClusterDefinitions]) -> dict[str, str]:
+    """
+    Return the resolve columns of tables that a cluster does not have yet, because its log ends before their creation.
+
+    Rows of such a table are ingested before the cluster that compares their values has it.
+    """
+    versions = {
+        version.history: version
+        for known in definitions.values()
+        for moment in known.moments
+        for version in moment.versions.values()
+    }
+    found = {}
+    for cluster in configuration.clusters if definitions else ():
+        for name in versions.keys() - definitions[cluster.name].setups_over_time.keys():
+            version = versions[name]
+            awaited = configuration.databases.own_schema(cluster.name, Schema((version.table,)))
+            for setup in configuration.set_up(cluster, awaited).values():
+                if setup.function is not None and setup.function.column is not None:
+                    place = version.places[version.table.ordinal(setup.function.column)]
+                    found[name] = version.whole.columns[place].name
+    return found
+
+
 def table_definitions(numbers: TableNumbers) -> dict[str, tuple[str, ...]]:
     """Return everything that decides how rows of each table are read and identified, as text."""
     return {table.full_name: tuple(_definition(table)) for table in numbers.tables}
@@ -283,8 +307,9 @@ class Run:
 
     @cached_property
     def numbers(self) -> TableNumbers:
-        """The numbers of the tables, and the columns that are compared."""
-        return TableNumbers.of(self.data_schema.tables, self.setups.over_time.values(), self.kept_columns)
+        """The numbers of the tables, and the columns that are compared, or will be."""
+        kept = {**_awaited_columns(self.configuration, self.definitions), **self.kept_columns}
+        return TableNumbers.of(self.data_schema.tables, self.setups.over_time.values(), kept)
 
     def restarts_within(self, cluster: str) -> list[Restart]:
         """Return the restarts of a cluster's servers in the part of the logs that is read."""

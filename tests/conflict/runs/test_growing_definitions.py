@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer, Span
@@ -203,6 +203,7 @@ def _ends(file: Path) -> list[int]:
     setting=st.integers(0, len(SETTINGS) - 1),
     nights=st.lists(st.fixed_dictionaries({name: st.floats(0, 1) for name in SERVER_IDS}), min_size=1, max_size=3),
 )
+@example(0, 2, [{"A": 1.0, "B": 0.0}])  # the table is created anew where its values are not compared
 @examples(2)
 def test_several_ingests_give_what_one_gives(name: str, seed: int, setting: int, nights: list[dict[str, float]]):
     """The same rows of each key, and the same result, wherever the logs ended; a refusal if values are missing."""
