@@ -143,17 +143,34 @@ _CHANGES = {Operation.WRITE_ROW: "a write", Operation.UPDATE_ROW: "an update", O
 
 
 @attrs.frozen
+class OperationStep:
+    """
+    An operation in a log, on the way from one that was decided to the own change that caused it.
+
+    Attributes:
+        group: Its group, as in `Outcome`.
+        ordinal: Its ordinal, as in `Outcome`.
+        apply: Number of the epoch apply that logged it, among those of its applier, from 0; -1 for an own change.
+        refreshes: Whether it refreshes a row.
+    """
+
+    group: int
+    ordinal: int
+    apply: int
+    refreshes: bool
+
+
+@attrs.frozen
 class StopPlace:
     """
     When an operation stops its applier, among others that would.
 
     Attributes:
-        steps: Group and ordinal of the operation (see `Outcome`), and of what caused it if an applier logged it; and
-            whether it refreshes a row.
+        steps: The operation, and what caused it if an applier logged it.
         rejecting: Whether the pass rejected transactions; all operations are judged before.
     """
 
-    steps: tuple[tuple[int, int, bool], ...]
+    steps: tuple[OperationStep, ...]
     rejecting: bool
 
 
@@ -315,13 +332,12 @@ class ExceptionsPlace:
     Attributes:
         apply: Number of the epoch apply among those of its applier, from 0.
         own_cause: Whether the operation was rejected for a cause of its own, not with its transaction.
-        steps: Group and ordinal of the operation (see `Outcome`), and of what caused it if an applier logged it; and
-            whether it refreshes a row.
+        steps: The operation, and what caused it if an applier logged it.
     """
 
     apply: int
     own_cause: bool
-    steps: tuple[tuple[int, int, bool], ...]
+    steps: tuple[OperationStep, ...]
 
 
 @attrs.define

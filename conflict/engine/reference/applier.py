@@ -118,7 +118,7 @@ def _with_transaction_id(final: EpochPass, logged: list[LoggedChange]) -> list[L
 
 def _changed_rows(final: EpochPass) -> Iterator[LoggedChange]:
     """Yield one event per row that the pass changed and does not refresh: reflected, or sent on as it came."""
-    cluster = final.cluster
+    cluster, apply = final.cluster, len(final.cluster.result.applies)
     for key, changed in final.changed.items():
         foreign = changed.server_id != cluster.server_id
         if key in final.refreshes or (foreign and not cluster.sends_on):
@@ -135,9 +135,9 @@ def _changed_rows(final: EpochPass) -> Iterator[LoggedChange]:
         if event is not None:
             place, setup = (final.apply.group, -1), final.cluster.setups[event.table]
             committed = _written_at(cluster.store.get(key))
-            yield LoggedChange(event, *place, changed.server_id, setup, changed.first, committed)
+            yield LoggedChange(event, *place, changed.server_id, setup, changed.first, committed, apply)
     for change, server_id in _changed_copies(final):
-        yield LoggedChange(change, final.apply.group, -1, server_id, cluster.setups[change.table])
+        yield LoggedChange(change, final.apply.group, -1, server_id, cluster.setups[change.table], apply=apply)
 
 
 def _changed_copies(final: EpochPass) -> Iterator[tuple[RowChange, int]]:
@@ -151,7 +151,7 @@ def _changed_copies(final: EpochPass) -> Iterator[tuple[RowChange, int]]:
 
 def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
     """Refresh the rows in conflict, which become local rows of this epoch, and yield the events."""
-    cluster, refreshes = final.cluster, final.cluster.result.refreshes
+    cluster, result = final.cluster, final.cluster.result
     write = cluster.name, final.apply.epoch, Operation.WRITE_ROW
     causes = {id(each.entry.change): each.entry for each in final.decided} if final.refreshes else {}
     for key, change in final.refreshes.items():
@@ -160,11 +160,12 @@ def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
         cause = causes.get(id(change))
         committed = _written_at(row)  # a refresh carries the row as it stands, however late it is sent
         setup = cluster.setups[key[0]]
-        yield LoggedChange(event, final.apply.group, -1, cluster.server_id, setup, cause, committed)
+        place = final.apply.group, -1
+        yield LoggedChange(event, *place, cluster.server_id, setup, cause, committed, len(result.applies))
         if row is not None:
             by = LastWrite(*write, refresh=True, site=cluster.server_id, committed=committed)
             cluster.store.put(key, row.changed_here(final.apply.epoch, by=by))
-        refreshes[key[0]] = refreshes.get(key[0], 0) + 1
+        result.refreshes[key[0]] = result.refreshes.get(key[0], 0) + 1
 
 
 def _written_at(row: Row | None) -> int | None:

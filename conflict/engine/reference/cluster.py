@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from conflict.engine.ledger.resolution import ClusterResult, LastWrite, Outcome, OutcomePlace
+from conflict.engine.ledger.resolution import ClusterResult, LastWrite, OperationStep, Outcome, OutcomePlace
 from conflict.engine.reference.keys import ForeignKeys, UniqueKeys
 from conflict.engine.reference.row_store import Row, RowKey, RowStore, change_copies, redefine, touched_keys
 from conflict.engine.reference.spelling import operations_of
@@ -44,6 +44,7 @@ class LoggedChange:
         setup: Its table as the cluster had it then.
         cause: The operation that it answers, if an applier refreshed or reflected the row: the first one on it.
         committed: Microsecond since 1970 at which it committed; None if not known.
+        apply: Number of the epoch apply that logged it, among those of its cluster; -1 for an own change.
     """
 
     change: RowChange
@@ -53,6 +54,7 @@ class LoggedChange:
     setup: TableSetup | None = attrs.field(default=None, repr=False, eq=False)
     cause: LoggedChange | None = attrs.field(default=None, repr=False, eq=False)
     committed: int | None = attrs.field(default=None, repr=False, eq=False)
+    apply: int = attrs.field(default=-1, repr=False, eq=False)
 
     @property
     def row(self) -> RowKey:
@@ -60,11 +62,12 @@ class LoggedChange:
         return self.change.table, self.change.key
 
     @property
-    def steps(self) -> Iterator[tuple[int, int, bool]]:
-        """Group and ordinal of the operation, and of what caused it; whether it refreshes a row."""
+    def steps(self) -> Iterator[OperationStep]:
+        """The operation, and what caused it."""
         entry: LoggedChange | None = self
         while entry is not None:
-            yield entry.group, entry.ordinal, bool(entry.change.flags & ConflictFlag.REFRESH)
+            refreshes = bool(entry.change.flags & ConflictFlag.REFRESH)
+            yield OperationStep(entry.group, entry.ordinal, entry.apply, refreshes)
             entry = entry.cause
 
     def is_sent_on_by(self, apply: EpochApply, row: RowKey) -> bool:

@@ -190,19 +190,19 @@ def careful_stops(
 def _stopping(run: TaskInputs, found: Decided, applies: EpochApplies) -> dict[str, StoppingOperation]:
     """Return the operations that stop appliers, as the kernels find them."""
     stopping, numbers, ordinals = {}, run.numbers, ordinals_by_side(found.resolution, found.ordinals)
-    places = places_of(applies)
+    of_applier = [np.flatnonzero(applies.applier == side) for side in (0, 1)]
     for side, cluster in enumerate(run.clusters):
         result = found.resolution.clusters[cluster.name]
         stop, place = result.stop, result.stop_place
         if stop is None:
             continue
-        apply = int(np.flatnonzero(applies.applier == side)[len(result.applies)])
+        apply = int(of_applier[side][len(result.applies)])
         steps = () if place is None else place.steps
         phase = Phase.COMMIT if place is None else Phase.REJECT if place.rejecting else Phase.JUDGE
         stopping[cluster.name] = StoppingOperation(
             len(result.applies),
             phase,
-            tuple(order_in_epoch(steps, side, apply, applies, places, ordinals)),
+            tuple(order_in_epoch(steps, apply, applies, of_applier, ordinals)),
             numbers.number(stop.table),
             int(stop.operation),
             stop.foreign_epoch,

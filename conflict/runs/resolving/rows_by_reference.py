@@ -23,12 +23,12 @@ from conflict.engine.columnar.shown_transactions import ShownTransactions
 from conflict.engine.columnar.writing.exceptions_numbering import TrackedRows
 from conflict.engine.inference.observed import KnownTransactions, OtherConflictsError
 from conflict.engine.inference.replay import resolve
-from conflict.engine.kernels.arrays import Conflicts, EpochApplies
+from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.engine.ledger.arrow_rows import rows_to_arrow
 from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.contradictions import Images, ShownImages, contradicted_rows
 from conflict.engine.ledger.ledger import outcome_places, staged_exceptions, write_part
-from conflict.engine.ledger.resolution import Outcome, OutcomePlace, Resolution
+from conflict.engine.ledger.resolution import OperationStep, Outcome, OutcomePlace, Resolution
 from conflict.engine.ledger.resolution_ledger import (
     Compared,
     KeyTexts,
@@ -290,17 +290,17 @@ def _applies_of(
 
 def _exceptions(run: TaskInputs, found: Decided, applies: EpochApplies) -> dict[str, dict[str, pa.Table]]:
     """Return, per cluster and exceptions table, the rows without their numbers, with the columns of `STAGED`."""
-    ordinals_of, place_of = ordinals_by_side(found.resolution, found.ordinals), places_of(applies)
+    ordinals_of = ordinals_by_side(found.resolution, found.ordinals)
+    of_applier = [np.flatnonzero(applies.applier == side) for side in (0, 1)]
     rows: dict[str, dict[str, pa.Table]] = {cluster.name: {} for cluster in run.clusters}
     for side, cluster in enumerate(run.clusters):
         definitions = exceptions_tables(cluster.setups)
         keys = KeyTexts(found.history.layouts, {each.table.full_name: each.table for each in cluster.setups})
         result, source = found.resolution.clusters[cluster.name], run.clusters[1 - side].name
-        mine = np.flatnonzero(applies.applier == side)
         for name, rejected in result.rejected.items():
-            numbers = [int(mine[place.apply]) for place, _ in rejected]
+            numbers = [int(of_applier[side][place.apply]) for place, _ in rejected]
             orders = [
-                order_in_epoch(place.steps, side, apply, applies, place_of, ordinals_of)
+                order_in_epoch(place.steps, apply, applies, of_applier, ordinals_of)
                 for (place, _), apply in zip(rejected, numbers, strict=True)
             ]
             stood_for = [
@@ -335,20 +335,28 @@ def places_of(applies: EpochApplies) -> Places:
 
 
 def order_in_epoch(
-    steps: Sequence[tuple[int, int, bool]],
-    applier: int,
+    steps: Sequence[OperationStep],
     apply: int,
     applies: EpochApplies,
-    place_of: Places,
+    of_applier: Sequence[Int64],
     ordinals: Mapping[tuple[int, int], Sequence[int]],
 ) -> list[int]:
-    """Return the order of an operation in its epoch; see `conflict.engine.columnar.order`."""
+    """
+    Return the order of an operation in its epoch; see `conflict.engine.columnar.order`.
+
+    Args:
+        steps: The operation, and what caused it.
+        apply: Number of the epoch apply with which it came.
+        applies: All epoch applies.
+        of_applier: Per cluster, the numbers of its epoch applies.
+        ordinals: See `ordinals_by_side`.
+    """
     order: list[int] = []
-    for group, ordinal, refreshes in steps:
-        if ordinal >= 0:
-            number = ordinals[1 - applier, int(applies.foreign_epoch[apply])][ordinal]
-            return [*order, group, OWN, number, NO_CAUSE]
-        applier = 1 - applier
-        apply = place_of[applier, int(applies.foreign_epoch[apply]), group]
-        order += [group, LOGGED, apply, int(refreshes)]
+    for step in steps:
+        source = 1 - int(applies.applier[apply])
+        if step.ordinal >= 0:
+            number = ordinals[source, int(applies.foreign_epoch[apply])][step.ordinal]
+            return [*order, step.group, OWN, number, NO_CAUSE]
+        apply = int(of_applier[source][step.apply])
+        order += [step.group, LOGGED, apply, int(step.refreshes)]
     return order

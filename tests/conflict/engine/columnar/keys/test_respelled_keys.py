@@ -222,6 +222,7 @@ SETTINGS: list[dict[str, str | None]] = [
 @example(213655788, 14, False, SETTINGS[-1], (Role.PRIMARY, Role.PRIMARY), 7, 1, 1)
 @example(1, 80, True, SETTINGS[7], USUAL_ROLES, 7, 2, 3)
 @example(2, 80, True, SETTINGS[10], USUAL_ROLES, 7, 2, 3)
+@example(117, 39, False, SETTINGS[6], USUAL_ROLES, 7, 1, 1)  # two epochs are applied at one position
 @examples(15, long=90)
 def test_kernels_leave_such_rows_to_the_reference_engine(
     seed: int,
