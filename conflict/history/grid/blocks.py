@@ -23,16 +23,18 @@ import pyarrow as pa
 from ndb_formats.stored import fetch_pieces
 
 _ROWS = b"rows"  # of each bucket, in the metadata of a block's schema
-_RANGES, _MOST_TOGETHER = 256, 64
+_FEW_TASKS, _FEW_TOGETHER = 64, 4
+_TASKS, _MOST_TOGETHER = 256, 64
 
 
 def ranges_of(buckets: int) -> list[range]:
     """
     Return the buckets whose rows stand in one block, and are taken by one task; one bucket each if there are few.
 
-    A block has some 100 KiB of each segment then, which are worth a request, and at least 256 tasks have work.
+    A block is a request, so it takes up to 4 buckets as soon as 64 tasks have work, and more from 256 tasks on. It has
+    30 to 300 KiB of each segment then.
     """
-    together = min(max(buckets // _RANGES, 1), _MOST_TOGETHER)
+    together = max(1, min(buckets // _FEW_TASKS, _FEW_TOGETHER), min(buckets // _TASKS, _MOST_TOGETHER))
     return [range(first, min(first + together, buckets)) for first in range(0, buckets, together)]
 
 
@@ -102,8 +104,9 @@ def write_blocks(stream: pa.NativeFile, parts: Sequence[pa.Table]) -> Iterator[i
         own = parts[buckets.start : buckets.stop]
         rows = pa.concat_tables(own).unify_dictionaries().combine_chunks()
         rows = rows.replace_schema_metadata({_ROWS: json.dumps([len(each) for each in own])})
-        # Blocks of one bucket are compressed: less to move. Of many they stay mapped, as memory would not hold them.
-        options = pa.ipc.IpcWriteOptions(compression="lz4" if len(own) == 1 else None, use_threads=False)
+        # Blocks of few buckets are compressed: less to move. Of many they stay mapped, as memory would not hold them.
+        compression = "lz4" if len(own) <= _FEW_TOGETHER else None
+        options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=False)
         with pa.ipc.new_stream(stream, rows.schema, options=options) as writer:
             writer.write_table(rows)
         yield stream.tell()

@@ -27,26 +27,26 @@ def table_of(rows: list[tuple[int, bytes | None, bytes]]) -> pa.Table:
 
 @given(st.integers(1, 1 << 18))
 def test_every_bucket_is_in_one_range(buckets: int):
-    """Ranges follow each other; one task is not given more than 64 buckets, nor two buckets while there are few."""
+    """Ranges follow each other; one task is not given more than 64 buckets, nor more than 4 while there are few."""
     ranges = ranges_of(buckets)
     assert [each.start for each in ranges] == [0, *(each.stop for each in ranges[:-1])]
     assert ranges[-1].stop == buckets
-    assert max(map(len, ranges)) <= (64 if buckets >= 512 else 1)
+    assert max(map(len, ranges)) <= (64 if buckets >= 1280 else 4 if buckets >= 128 else 1)
 
 
-@pytest.mark.parametrize(("buckets", "tasks"), [(4, 4), (256, 256), (1024, 256), (8192, 256), (131_072, 2048)])
+@pytest.mark.parametrize(("buckets", "tasks"), [(4, 4), (64, 64), (128, 64), (256, 64), (1024, 256), (8192, 256), (131_072, 2048)])
 def test_how_many_tasks_there_are(buckets: int, tasks: int):
     """At 10 TB of binlog, the last one, a task reads 8 GiB of it."""
     assert len(ranges_of(buckets)) == tasks
 
 
 @examples(30)
-@given(st.lists(ROWS, min_size=1, max_size=6), st.sampled_from([(256, 64), (1, 2), (2, 64)]))
+@given(st.lists(ROWS, min_size=1, max_size=6), st.sampled_from([(256, 64), (1, 2), (1, 6), (2, 64)]))
 def test_what_was_written_is_read(tmp_path_factory: pytest.TempPathFactory, rows: list, sizes: tuple[int, int]):
     """In a folder here and on object storage: the rows of each bucket, whichever of its neighbours are read with it."""
     uri = f"memory://{uuid.uuid4().hex}/h"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("conflict.history.grid.blocks._RANGES", sizes[0])
+        patch.setattr("conflict.history.grid.blocks._TASKS", sizes[0])
         patch.setattr("conflict.history.grid.blocks._MOST_TOGETHER", sizes[1])
         here, stored = Folder(str(tmp_path_factory.mktemp("blocks"))), stored_folder(uri)
         bounds = [each.write_parts("a.arrow", [*map(table_of, rows)]) for each in (here, stored)]
