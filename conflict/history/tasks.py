@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache
 from multiprocessing import connection
 from types import ModuleType
 from typing import Any, Generic, Protocol, Self, TypeVar, cast
@@ -217,20 +217,31 @@ def process_runner(workers: int | None = None, alone: float = _ALONE) -> Runner:
     The runner raises `WorkerError` if one of the processes is killed.
     """
     count = (os.cpu_count() or 1) if workers is None else workers
-    return in_process if count == 1 else partial(_run_tasks, count, alone)
+    return in_process if count == 1 else _Processes(count, alone)
 
 
-def _run_tasks(
-    workers: int, alone: float, function: Callable[[Task], Result], tasks: Sequence[Task], progress: Progress
-) -> list[Result]:
-    """Run `function` on every task and return the results in order; see `conflict.history.tasks.Runner`."""
-    results: list[Result] = []
-    begun = time.monotonic()
-    while len(results) < len(tasks) and time.monotonic() - begun < alone:
-        results.append(function(tasks[len(results)]))
-        progress(len(results), len(tasks))
-    done, rest = len(results), tasks[len(results) :]
-    return results + _in_processes(workers, function, rest, lambda more, _: progress(done + more, len(tasks)))
+@attrs.frozen
+class _Processes:
+    """
+    Runs tasks in several processes; see `process_runner`.
+
+    Attributes:
+        cores: How many.
+        alone: Seconds for which this process works before it starts them.
+    """
+
+    cores: int
+    alone: float
+
+    def __call__(self, function: Callable[[Task], Result], tasks: Sequence[Task], progress: Progress) -> list[Result]:
+        """Run `function` on every task and return the results in order; see `conflict.history.tasks.Runner`."""
+        results: list[Result] = []
+        begun = time.monotonic()
+        while len(results) < len(tasks) and time.monotonic() - begun < self.alone:
+            results.append(function(tasks[len(results)]))
+            progress(len(results), len(tasks))
+        done, rest = len(results), tasks[len(results) :]
+        return results + _in_processes(self.cores, function, rest, lambda more, _: progress(done + more, len(tasks)))
 
 
 def _in_processes(

@@ -1,9 +1,10 @@
 """
 The searches of a zoo: each pair is a task, and where a level has many states, its states are tasks.
 
-All pairs are searched beside each other. A search in which a level gets wide is left, and made afterwards with all
-processes together: they expand the states of a level, and this process knows which of them were seen. So no state is
-seen twice, and a search ends with the step at which its last anomaly is found, whatever ran where. What cannot stop an
+All pairs are searched beside each other. If they are fewer than processes, a search in which a level gets wide is left,
+and made afterwards with all processes together: they expand the states of a level, and this process knows which of them
+were seen. So no state is seen twice, and a search ends with the step at which its last anomaly is found, whatever ran
+where. What cannot stop an
 applier by its format is not searched for that (`conflict.whatif.diverging.stopping`). Each search that ends is kept in
 the folder, if there is one, under a name that follows from all that determines it; a hunt that was killed goes on with
 those that are missing.
@@ -24,7 +25,7 @@ import attrs
 from conflict.config.arguments import StageProgress
 from conflict.errors import HistoryError
 from conflict.history.grid.folder import Folder
-from conflict.history.tasks import Runner, in_process
+from conflict.history.tasks import Runner, cores_of
 from conflict.whatif.diverging.scope import Goal, Scope
 from conflict.whatif.diverging.search import Mapper, Progress, explore, nobody
 from conflict.whatif.diverging.steps import Schedule
@@ -155,7 +156,8 @@ def _run(tasks: Sequence[_Task], runner: Runner, progress: StageProgress) -> lis
     missing = [task for task, each in zip(tasks, found, strict=True) if each is None]
     done = len(tasks) - len(missing)
     progress("searching", done, len(tasks))
-    search = partial(_searched, wide=None if runner is in_process else WIDE)
+    # Searches beside each other move no states between processes, so that each of them takes less work.
+    search = partial(_searched, wide=WIDE if len(missing) < cores_of(runner) else None)
     new = iter(runner(search, missing, lambda more, _: progress("searching", done + more, len(tasks))))
     return [next(new) if each is None else each for each in found]
 

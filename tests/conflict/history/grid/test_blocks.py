@@ -34,7 +34,9 @@ def test_every_bucket_is_in_one_range(buckets: int):
     assert max(map(len, ranges)) <= (64 if buckets >= 1280 else 4 if buckets >= 128 else 1)
 
 
-@pytest.mark.parametrize(("buckets", "tasks"), [(4, 4), (64, 64), (128, 64), (256, 64), (1024, 256), (8192, 256), (131_072, 2048)])
+@pytest.mark.parametrize(
+    ("buckets", "tasks"), [(4, 4), (64, 64), (128, 64), (256, 64), (1024, 256), (8192, 256), (131_072, 2048)]
+)
 def test_how_many_tasks_there_are(buckets: int, tasks: int):
     """At 10 TB of binlog, the last one, a task reads 8 GiB of it."""
     assert len(ranges_of(buckets)) == tasks
