@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.config.configuration import ClusterConfiguration
-from conflict.history.grid.epoch_files import read_schedule, read_summaries
+from conflict.engine.kernels.arrays import Bool, Int64, UInt64
+from conflict.history.grid.epoch_files import read_epochs_of, read_schedule
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
 from conflict.history.grid.schemas import CHANGES, CONSEQUENCES, KEYLESS, log_part, part
@@ -102,8 +103,6 @@ def facts_of_history(history: Folder, manifest: Manifest) -> dict[str, LogFacts]
 
 
 def _facts(history: Folder, manifest: Manifest, name: str) -> LogFacts:
-    summaries = read_summaries(history, name, manifest.batches)
-    applying = {(summary.number, each.group) for summary in summaries for each in summary.applied}
     rows = _column(history, manifest, "changes", name, CHANGES, ["operation", "transaction_id", "table"])
     effects = _column(history, manifest, "consequences", name, CONSEQUENCES, ["epoch", "group", "table", "effect"])
     keyless = _keyless(history, manifest, name)
@@ -120,19 +119,44 @@ def _facts(history: Folder, manifest: Manifest, name: str) -> LogFacts:
         axis=0,
         return_counts=True,
     )
-    apart = [
-        count for place, count in zip(places.tolist(), counts.tolist(), strict=True) if tuple(place) not in applying
-    ]
+    applied, known = _applied_at(read_epochs_of(history, name, manifest.batches, ["number", "applied_group"]), places)
     return LogFacts(
         len(identities),
         identities.null_count,
-        sum(len(summary.applied) for summary in summaries),
+        applied,
         len(effects),
-        sum(apart),
+        int(counts[~known].sum()),
         refreshed=pc.any(pc.is_in(effects.column("effect"), value_set=_REFRESHES)).as_py() or False,
         changed_tables=_tables(manifest, rows),
         applied_tables=_tables(manifest, effects),
     )
+
+
+def _applied_at(epochs: Iterable[pa.Table], places: UInt64) -> tuple[int, Bool]:
+    """
+    Return how many epochs a cluster's binlog shows as applied, and at which own positions one of them was.
+
+    Args:
+        epochs: Its epochs part by part, as there can be very many: columns `number` and `applied_group` of `EPOCHS`.
+        places: Own positions (epoch, group), sorted. Shape (positions, 2).
+    """
+    applied, known = 0, np.zeros(len(places), np.bool_)
+    for table in epochs:
+        number, lists = table.column("number").to_numpy(), table.column("applied_group")
+        counts, groups = pc.list_value_length(lists).to_numpy(), pc.list_flatten(lists).to_numpy()
+        applied += len(groups)
+        first, stop = np.searchsorted(places[:, 0], number[0]), np.searchsorted(places[:, 0], number[-1], "right")
+        epoch, group = places[first:stop].T
+        place = np.searchsorted(number, epoch)
+        there = np.stack([place, group.astype(np.int64)], axis=1)
+        shown = np.stack([np.repeat(np.arange(len(number)), counts), groups.astype(np.int64)], axis=1)
+        known[first:stop] |= (number[place] == epoch) & np.isin(_numbered(there), _numbered(shown))
+    return applied, known
+
+
+def _numbered(places: Int64) -> Int64:
+    """Return one number for each (place, group)."""
+    return (places[:, 0] << 32) + places[:, 1]
 
 
 _REFRESHES = pa.array([Effect.REFRESHED, Effect.REFRESHED_ABSENT], pa.int8())
