@@ -119,7 +119,7 @@ def _facts(history: Folder, manifest: Manifest, name: str) -> LogFacts:
         axis=0,
         return_counts=True,
     )
-    applied, known = _applied_at(read_epochs_of(history, name, manifest.batches, ["number", "applied_group"]), places)
+    applied, known = applied_at(read_epochs_of(history, name, manifest.batches, ["number", "applied_group"]), places)
     return LogFacts(
         len(identities),
         identities.null_count,
@@ -132,7 +132,7 @@ def _facts(history: Folder, manifest: Manifest, name: str) -> LogFacts:
     )
 
 
-def _applied_at(epochs: Iterable[pa.Table], places: UInt64) -> tuple[int, Bool]:
+def applied_at(epochs: Iterable[pa.Table], places: UInt64) -> tuple[int, Bool]:
     """
     Return how many epochs a cluster's binlog shows as applied, and at which own positions one of them was.
 
