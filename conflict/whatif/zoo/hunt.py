@@ -4,10 +4,9 @@ The searches of a zoo: each pair is a task, and where a level has many states, i
 All pairs are searched beside each other. If they are fewer than processes, a search in which a level gets wide is left,
 and made afterwards with all processes together: they expand the states of a level, and this process knows which of them
 were seen. So no state is seen twice, and a search ends with the step at which its last anomaly is found, whatever ran
-where. What cannot stop an
-applier by its format is not searched for that (`conflict.whatif.diverging.stopping`). Each search that ends is kept in
-the folder, if there is one, under a name that follows from all that determines it; a hunt that was killed goes on with
-those that are missing.
+where. What cannot stop an applier by its format is not searched for that (`conflict.whatif.diverging.stopping`). Each
+search that ends is kept in the folder, if there is one, under a name that follows from all that determines it; a hunt
+that was killed goes on with those that are missing.
 """
 
 from __future__ import annotations
