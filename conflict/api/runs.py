@@ -90,6 +90,8 @@ def resolve(
     stop_datetime: Moment | None = None,
     all_outcomes: bool = False,
     epoch_range: int | None = None,
+    keep_state: bool = False,
+    after: Path | str | None = None,
     inexact_keys: bool = False,
     schema: Path | str | None = None,
     ndb_replication: Path | str | None = None,
@@ -122,6 +124,8 @@ def resolve(
         all_outcomes: Write an outcome for every operation, those applied among them.
         epoch_range: Divide outcomes and overwritten changes into ranges of so many global checkpoints of the applier,
             which end every two seconds by default: 43200 is a day.
+        keep_state: Write what a later run needs to go on from this result.
+        after: Go on from this result, which has such a state: decide, and tell of, only what was applied later.
         inexact_keys: Allow keys under collations whose equality is not known exactly.
         schema: CREATE TABLE statements, for bare binlogs that neither create nor describe their tables.
         ndb_replication: Rows of mysql.ndb_replication, for bare binlogs: .sql, .csv, .tsv, .toml.
@@ -167,6 +171,8 @@ def resolve(
         final_rows=final_rows,
         all_outcomes=all_outcomes,
         epoch_range=epoch_range,
+        keep_state=keep_state,
+        after=None if after is None else folder_of(after),
         replace=force,
     )
     allowed = DeploymentPolicy(policy)

@@ -30,7 +30,7 @@ from conflict.explaining.transactions_in_conflict import ConflictReasons
 from conflict.results.conflicts import read_outcomes
 from conflict.results.result import Result
 from conflict.rules.deployed import Deployed
-from conflict.runs.run_inputs import run_of_result
+from conflict.runs.run_inputs import refuse_later_part, run_of_result
 from ndb_formats.events.rows_event import Operation
 
 
@@ -53,6 +53,7 @@ class Explainer(ExplainedRun):
         Raises:
             HistoryError: A binlog has changed since, or what statements did in files that are not given is not known.
         """
+        refuse_later_part(result.run, result.folder.uri)
         return cls(result, run_of_result(result.run, result.folder.uri), progress)
 
     def row(self, table: str, key: GivenKey) -> Story:

@@ -118,6 +118,23 @@ def changes_under_way(
 
 
 @attrs.frozen
+class After:
+    """
+    Where a result begins that goes on from an earlier one.
+
+    Attributes:
+        result: Folder of the earlier one.
+        source_epochs: Per applier, the last epoch of the other cluster that it had applied; 0 for none. Of what it
+            applied later, the result tells.
+        counters: Per cluster, its status counters until then.
+    """
+
+    result: str
+    source_epochs: dict[str, int]
+    counters: dict[str, dict[str, int]]
+
+
+@attrs.frozen
 class RunDocument:
     """
     The result of a run.
@@ -144,6 +161,7 @@ class RunDocument:
         unlogged: Per cluster, the rows that it changed without a log, or that a crash may have set back.
         unlogged_followed: Whether the decisions on these rows are open where they depend on what a row was.
         crashes: Per cluster, where all its data nodes went down and changes may be gone.
+        after: Where it begins, if it goes on from an earlier result.
     """
 
     run: Run = attrs.field(repr=False)
@@ -167,6 +185,7 @@ class RunDocument:
     unlogged_followed: bool = False
     functions_open: bool = False
     crashes: Mapping[str, Sequence[Crash]] = attrs.field(factory=dict)
+    after: After | None = None
 
     @property
     def _summary(self) -> RunSummary:
@@ -236,6 +255,7 @@ class RunDocument:
             "versions": versions(),
             "changes": self.changes,
             "starts_in_the_middle": self.starts,
+            "after": None if self.after is None else attrs.asdict(self.after),
             "other_readings": [
                 {"folder": reading_path(number), "counters": each.summary.counters}
                 for number, each in enumerate(self.other_readings, start=2)

@@ -96,6 +96,10 @@ def _headline(run: Document) -> str:
 
 
 def _sentences(run: Document) -> Iterator[str]:
+    if run.get("after"):
+        epochs = run["after"]["source_epochs"]
+        last = listed([f"epoch {epoch} on {applier}" for applier, epoch in epochs.items()])
+        yield f"Told is what was applied after the result in {run['after']['result']}: after {last}."
     compared = run["compared_with_binlogs"]
     if compared and not not_what_happened(run):
         yield f"All {compared:,} row changes by appliers in the binlogs agree."

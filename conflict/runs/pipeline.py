@@ -92,6 +92,7 @@ def resolve(
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
     configuration, target = run_file.configuration, folder_of(out)
+    _refuse_window(options)
     if run_file.open_functions is not None:
         policy = DeploymentPolicy.NEEDS  # what was found was in force, whatever the manual says of it
     choice = choose_engine(configuration) if engine == "auto" else EngineChoice(engine, "")
@@ -264,6 +265,15 @@ def _refuse_history(options: ResolveOptions) -> None:
         raise ConfigurationError(message)
     if options.keep_history is not None:
         message = "the reference engine makes no History; leave --keep-history out, or use another engine"
+        raise ConfigurationError(message)
+
+
+def _refuse_window(options: ResolveOptions) -> None:
+    """Make sure that there is a History that stays, where a run goes on from another one or is to be gone on from."""
+    asked = "--after" if options.after is not None else "--keep-state"
+    lasting = options.history is not None or options.keep_history is not None
+    if (options.after is not None or options.keep_state) and not lasting:
+        message = f"{asked} needs a History that stays: give --history or --keep-history"
         raise ConfigurationError(message)
 
 

@@ -161,6 +161,18 @@ def run_of_result(document: Mapping[str, Any], result: str) -> Run:
     return run
 
 
+def refuse_later_part(document: Mapping[str, Any], result: str) -> None:
+    """
+    Make sure that a result tells of all that its run applied.
+
+    Raises:
+        HistoryError: It goes on from an earlier one.
+    """
+    if document["after"] is not None:
+        message = f"{result} tells only of what came after {document['after']['result']}; resolve all for this"
+        raise HistoryError(message)
+
+
 def _refuse_change(file: Mapping[str, Any], result: str) -> None:
     """
     Make sure that a file is as it was.

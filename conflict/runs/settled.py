@@ -45,12 +45,14 @@ from conflict.runs.history_facts import (
 )
 from conflict.runs.ingest_job import ingest
 from conflict.runs.reference_run import run_in_memory
-from conflict.runs.resolving.finding_careful import find_unlogged, followed
+from conflict.runs.resolving.finding_careful import find_unlogged, followed, follows_from
 from conflict.runs.resolving.resolve_job import SettledHistory, run_of_part, settle_history
+from conflict.runs.resolving.windows import not_after
 from conflict.runs.rows.keyless_rows import changes_older_keyless_rows
 from conflict.runs.rows.readings_of_history import TOLD_BY_HISTORY, readings_of_history
 from conflict.runs.rows.task_inputs import WHOLE, part_of_log
 from conflict.telling.shown_text import listed
+from ndb_formats.findings import LogRemark
 
 EVERY_KIND = frozenset(CareKind)
 
@@ -131,10 +133,13 @@ def settled(run: Run, runner: Runner, options: SettleOptions) -> Settled | CareK
     """
     left, readings = None, None
     if options.history is not None:
+        earlier = options.result.after
         with refusing_contradictions(options.history if options.is_finished else None, AGAIN):
             found = _by_kernels(run, runner, options.history, options)
         if isinstance(found, Settled):
             return found
+        if earlier is not None:
+            raise not_after(f"only the reference engine can, as {found.value.what}")
         clear_result(options.out)
         if found not in options.by_reference:
             return found
@@ -146,7 +151,15 @@ def settled(run: Run, runner: Runner, options: SettleOptions) -> Settled | CareK
     resolved, history = run_in_memory(run, options.out, options.progress, options.result, readings)
     if left is not None:
         resolved = attrs.evolve(resolved, engine="reference", engine_reason=left.value.what)
+    if options.result.keep_state:
+        resolved = without_state(resolved, "the reference engine resolved all of it")
     return Settled(resolved, left, by_reference=history)
+
+
+def without_state(resolved: RunDocument, why: str) -> RunDocument:
+    """Return a result that says why no later run can go on from it."""
+    said = LogRemark(f"no state is kept, from which a later run could go on, because {why}")
+    return attrs.evolve(resolved, remarks=(*resolved.remarks, said))
 
 
 def _readings(run: Run, history: Folder, options: SettleOptions) -> dict[str, ClusterReading]:
@@ -252,7 +265,11 @@ class _Attempt:
             unlogged_followed=unlogged.are_followed,
             crashes=unlogged.crashes,
         )
-        return Settled(at_end_of_logs(resolved, history.last_applied(), history.epoch_sizes()), by_kernels=history)
+        resolved = at_end_of_logs(resolved, history.last_applied(), history.epoch_sizes())
+        why = history.state_not_kept if job.run.options.keep_state else None
+        resolved = history.told_in_part(resolved)
+        resolved = resolved if why is None else without_state(resolved, why)
+        return Settled(resolved, by_kernels=history)
 
 
 def _attempt(
@@ -268,7 +285,7 @@ def _attempt(
     if isinstance(before, _Attempt):
         clear_result(options.out)
         unlogged = before.unlogged
-    elif options.follow_unlogged:
+    elif options.follow_unlogged and options.result.after is None:
         unlogged = find_unlogged(runner, run, read[0], part, progress)
     kept = followed(unlogged, run, part)
     if isinstance(kept, CareKind):
@@ -276,7 +293,31 @@ def _attempt(
     found = settle_history(
         runner, run, read[0], options.out, options.result, progress=progress, part=part, unlogged=kept
     )
-    return found if isinstance(found, CareKind) else _Attempt(found, found.summary(), kept)
+    if isinstance(found, CareKind):
+        return found
+    made = _Attempt(found, found.summary(), kept)
+    if options.result.after is not None:
+        _refuse_what_does_not_follow(runner, made, progress)
+    return made
+
+
+def _refuse_what_does_not_follow(runner: Runner, made: _Attempt, progress: StageProgress) -> None:
+    """
+    Make sure that changes after an earlier result fit the rows that it left.
+
+    Raises:
+        ConfigurationError: One does not, or data nodes went down.
+    """
+    history = made.history
+    if any(made.summary.unexplained.values()):
+        why = "changes found no row"
+    elif history.configured.disconnects:
+        why = "data nodes of a cluster may have gone down"
+    elif not follows_from(runner, history.job.run, progress):
+        why = "clusters may have changed rows without a log"
+    else:
+        return
+    raise not_after(why)
 
 
 def _causes(

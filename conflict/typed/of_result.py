@@ -24,7 +24,7 @@ from conflict.history.timeline import Transaction as LoggedTransaction
 from conflict.results.result import Result, read_result
 from conflict.rules.decision import stored_precision
 from conflict.runs.reference_run import replay_in_memory
-from conflict.runs.run_inputs import run_of, run_of_result
+from conflict.runs.run_inputs import refuse_later_part, run_of, run_of_result
 from conflict.typed.retyped import NotingCluster, retyped
 from conflict.typed.schedule import Schedule
 from conflict.typed.steps import FIRST_EPOCH, Apply, Restart, Step, Transaction
@@ -64,6 +64,7 @@ def _run_of(source: Result | RunFile | Path | str) -> Run:
     if isinstance(source, Path | str) and is_run_file(Path(source)):
         return run_of(load_run_file(Path(source)))
     result = source if isinstance(source, Result) else read_result(str(source))
+    refuse_later_part(result.run, result.folder.uri)
     return run_of_result(result.run, result.folder.uri)
 
 

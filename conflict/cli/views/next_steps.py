@@ -50,7 +50,8 @@ def print_next(
         return
     commands: dict[str, str] = {}
     for words, why in (*_commands(out, resolved, examples), *_comparing(resolved, context)):
-        commands.setdefault(shlex.join(words), why)
+        if resolved.after is None or words[0] != "explain":  # which needs all that was applied
+            commands.setdefault(shlex.join(words), why)
     lines = list[str]()
     for command, why in commands.items():
         line = f"  ndb-conflict {command}  # {why}"

@@ -2,21 +2,21 @@
 One bucket of a History on disk, loaded for the kernels; images are read on first use.
 
 An image is numbered ``2 * row`` (before) or ``2 * row + 1`` (after), the second cluster's rows counted after the first
-one's.
+one's; the images of rows that stood before come after these, as if they were after images.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 
 import attrs
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from conflict.engine.columnar.bucket_images import BucketImages
 from conflict.engine.columnar.setups import RequiredOverTime, required_columns
+from conflict.engine.columnar.standing_rows import StandingRows
 from conflict.engine.kernels.arrays import Bool, BucketRows, Int8, Int16, Int32, Int64, Presence
 from conflict.engine.kernels.column_scans import facts_of_rows
 from conflict.engine.kernels.provenance_records import ColumnSets, ImageArrays
@@ -24,77 +24,13 @@ from conflict.errors import HistoryError
 from conflict.history.grid.columns import GridColumns, columns_of_bucket
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
-from conflict.history.grid.schemas import CHANGES, IMAGES
+from conflict.history.grid.schemas import CHANGES
 from conflict.history.run import TableNumbers
 from conflict.history.scheduling.start import Bounds
 from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.columnar.keys import without_tables
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.table_map import bits
-
-BEFORE, AFTER = IMAGES.names
-
-
-@attrs.frozen(eq=False)
-class _BucketImages:
-    """
-    The images of a bucket's rows.
-
-    Reading them costs more than deciding the bucket. So each column of each cluster is read on first use.
-
-    Attributes:
-        changes: Per cluster, the rows.
-    """
-
-    changes: Sequence[GridColumns]
-    _columns: dict[tuple[int, str], pa.ChunkedArray] = attrs.field(factory=dict, repr=False)
-
-    def column(self, side: int, which: str) -> pa.ChunkedArray:
-        """Return the before or after images of a cluster, by row; NULL for no image."""
-        if (side, which) not in self._columns:
-            images = self.changes[side].beside("images", pa.schema([IMAGES.field(which)]))
-            self._columns[side, which] = images.column(0)
-        return self._columns[side, which]
-
-    def pick(self, numbers: Int64, first: int) -> list[pa.Array]:
-        """
-        Return images by their numbers.
-
-        Args:
-            numbers: In the order of columns (see `in_order_of_columns`). Shape (images,).
-            first: How many rows the first cluster has.
-
-        Returns:
-            Their bytes in that order, in chunks.
-        """
-        picked = []
-        row, after = numbers >> 1, numbers & 1
-        bounds = [0, *(np.flatnonzero(np.diff((row >= first) * 2 + after)) + 1).tolist(), len(numbers)]
-        for start, stop in pairwise(bounds):
-            if start == stop:
-                continue
-            side = int(row[start] >= first)
-            chunks = self.column(side, AFTER if after[start] else BEFORE).chunks
-            picked += _take(chunks, row[start:stop] - side * first)
-        return picked
-
-
-def _take(chunks: Sequence[pa.Array], rows: Int64) -> list[pa.Array]:
-    """Return the values of some rows, whose numbers ascend, chunk by chunk."""
-    ends = np.cumsum([len(chunk) for chunk in chunks])
-    cuts = pairwise([0, *np.searchsorted(rows, ends).tolist()])
-    return [
-        pc.take(chunk, pa.array(rows[start:stop] - (end - len(chunk))))
-        for chunk, end, (start, stop) in zip(chunks, ends.tolist(), cuts, strict=True)
-        if start < stop
-    ]
-
-
-def in_order_of_columns(numbers: Int64, first: int) -> Int64:
-    """Return ascending image numbers by cluster, before images before after images; `first` as for `pick`."""
-    sides = np.split(numbers, [np.searchsorted(numbers, 2 * first)])
-    return np.concatenate([side[side & 1 == after] for side in sides for after in (0, 1)])
-
 
 NO_IMAGE = -1
 # What is always needed to decide, and what only where a function compares a column.
@@ -170,6 +106,7 @@ class Bucket:
         kept: Its `rows`, if an earlier task kept them.
         relogged: What its images would carry in another format; None for what they carry.
         required: Per cluster, what new rows must be given of tables whose definitions change.
+        standing: The rows as they stood before the changes; None if all that there was is among these.
     """
 
     number: int
@@ -177,12 +114,13 @@ class Bucket:
     numbers: TableNumbers
     layouts: Sequence[RowLayout | None]
     changes: tuple[GridColumns, ...]
-    images: _BucketImages | None
+    images: BucketImages | None
     consequences: tuple[GridColumns, ...]
     keys: GridColumns
     kept: tuple[BucketRows, BucketRows] | None = None
     relogged: Carried | None = None
     required: tuple[RequiredOverTime, RequiredOverTime] = ({}, {})
+    standing: StandingRows | None = None
 
     @cached_property
     def rows(self) -> tuple[BucketRows, BucketRows]:
@@ -201,7 +139,7 @@ class Bucket:
             tuple(each.of(chosen[each.array("key")]) for each in columns)
             for columns in (self.changes, self.consequences)
         )
-        images = None if self.images is None else _BucketImages(changes)
+        images = None if self.images is None else BucketImages(changes, self.images.standing)
         return attrs.evolve(self, changes=changes, images=images, consequences=consequences, kept=None)
 
     def _rows(self, side: int, presence: Int8, incomplete: Int8) -> BucketRows:
@@ -292,6 +230,27 @@ class Bucket:
         """The same of the images as they are in the binlogs, in which they are read."""
         return self.column_sets if self.relogged is None else _column_sets(self.carried)
 
+    @cached_property
+    def standing_sets(self) -> Int32:
+        """The set of columns in `logged_sets` that each standing image has. Shape (images,)."""
+        if self.standing is None:
+            return np.zeros(0, np.int32)
+        (sets, _), own = self.logged_sets, len(self.standing.bitmaps)
+        return (self.standing.carried + len(sets.offsets) - 1 - own).astype(np.int32)
+
+    @property
+    def standing_images(self) -> Int64:
+        """The image of each standing row by number; `NO_IMAGE` for one that is not there. Shape (keys, clusters)."""
+        assert self.standing is not None
+        numbers, changes = self.standing.image, sum(map(len, self.changes))
+        return np.where(numbers < 0, NO_IMAGE, 2 * (changes + numbers) + 1)
+
+    def after(self, standing: StandingRows) -> Bucket:
+        """Return the bucket with what came after the rows stood so."""
+        changes = tuple(each.of(standing.later(side, each)) for side, each in enumerate(self.changes))
+        images = None if self.images is None else BucketImages(changes, standing.images)
+        return attrs.evolve(self, changes=changes, images=images, kept=None, standing=standing)
+
     @property
     def _carried(self) -> Carried:
         return self.carried if self.relogged is None else self.relogged
@@ -306,6 +265,8 @@ class Bucket:
         numbers = (chunk.indices.to_numpy() for chunk in joined.chunks)
         before, after, other_before, other_after = (_joined([next(numbers) for _ in each.chunks]) for each in columns)
         carried = [_positions(each) if each else None for each in bitmaps]
+        if self.standing is not None:
+            carried += map(_positions, self.standing.bitmaps)
         self._refuse_columns_too_many(carried, [(before, after), (other_before, other_after)])
         return Carried(carried, [(before, after), (other_before, other_after)])
 
@@ -390,7 +351,7 @@ def load_bucket(
         numbers,
         layouts,
         changes,
-        _BucketImages(changes) if images else None,
+        BucketImages(changes) if images else None,
         columns("consequences"),
         columns_of_bucket(history, manifest, "keys", clusters[0], number),
     )

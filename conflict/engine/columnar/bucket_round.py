@@ -127,7 +127,17 @@ def fold_round(
     moments, rules = applies.moments.of_bucket(bucket.number), rules_of(clusters)
     first = None if older is None else older.first
     changes = packed_changes(bucket.rows)
-    folded = fold(applies, changes, rules, conflicts, bucket.key_table, candidates=True, moments=moments, older=first)
+    folded = fold(
+        applies,
+        changes,
+        rules,
+        conflicts,
+        bucket.key_table,
+        candidates=True,
+        moments=moments,
+        older=first,
+        standing=None if bucket.standing is None else bucket.standing.states,
+    )
     findings = Findings(
         None,
         conflicting_transactions(clusters, applies, conflicts, folded, bucket.key_table),

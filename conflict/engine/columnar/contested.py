@@ -115,6 +115,9 @@ def _compare(result: FoldedBucket, number: int) -> tuple[int, DifferingRows]:
     apply, key, effect, digest = effects_on_rows(
         number, read_only(applies.applier), decided, sent, read_only(given), keys
     )
+    if result.told is not None:
+        told = result.told[apply]
+        apply, key, effect, digest = apply[told], key[told], effect[told], digest[told]
     found = ShownRows(*each_read_only(applies.epoch[apply], applies.group[apply], key, effect, digest))
     certain = None if result.older is None else ~result.older.left_open
     shown = shown_rows(result.bucket.consequences[number], certain)
@@ -219,8 +222,10 @@ def _open(result: FoldedBucket, rows: ContestedRows) -> Bool:
     order = np.lexsort((places, rows.apply))
     pairs = JudgedRows.of(rows.apply[order], places[order], len(result.applies))
     found = np.empty(len(rows), np.bool_)
+    standing, rules = result.bucket.standing, rules_of(result.clusters)
+    states = None if standing is None else standing.states[keys]
     found[order] = moments_differ(
-        result.applies, chosen, rules_of(result.clusters), result.conflicts, result.bucket.key_table[keys], pairs
+        result.applies, chosen, rules, result.conflicts, result.bucket.key_table[keys], pairs, states
     )
     return found
 
@@ -262,6 +267,7 @@ def _not_simply_applied(result: FoldedBucket, number: int) -> tuple[Int64, Int64
     )
     chosen = (decisions.verdict != Verdict.APPLIED) | (decisions.operation == Operation.DELETE_ROW)
     rows = np.flatnonzero(chosen)
+    rows = result.told_of(rows, decisions.apply[rows])
     rows = rows[(applies.applier[decisions.apply[rows]] == number) & applies.traced[decisions.apply[rows]]]
     rows = rows[_judged_keys(result, judged)[decisions.key[rows]]]
     return decisions.apply[rows].astype(np.int64), decisions.key[rows].astype(np.int64)

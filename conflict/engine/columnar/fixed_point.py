@@ -23,6 +23,7 @@ import attrs
 import numpy as np
 
 from conflict.engine.columnar.applier_stops import StoppingOperation
+from conflict.engine.columnar.boundary import Boundary
 from conflict.engine.columnar.bucket_round import Changed, Findings, changed_transactions
 from conflict.engine.columnar.order import ApplierEpochs, order_applies
 from conflict.engine.kernels.arrays import Bool, Conflicts, EpochApplies, Int32, Int64
@@ -90,6 +91,7 @@ def find_fixed_point(
     buckets: int,
     run_round: RunRound,
     check: Check | None = None,
+    decided: Boundary | None = None,
     order: Order = order_applies,
 ) -> FixedPoint:
     """
@@ -102,13 +104,14 @@ def find_fixed_point(
         run_round: Folds all buckets once.
         check: Looks for operations that stop an applier at its commit, once the conflicts are known; None if there can
             be none.
+        decided: Up to where the transactions in conflict are known; None if none are.
         order: Orders the epoch applies.
     """
     stops: dict[str, StoppingOperation] = {}
     rounds: list[RoundFigures] = []
     while True:
         applies = _order_up_to(applied, names, stops, order)
-        conflicts, stopping = _find_conflicts(applies, buckets, run_round, rounds)
+        conflicts, stopping = _find_conflicts(applies, buckets, run_round, rounds, decided)
         if check is not None:
             stopping += [(names[side], each) for side, each in check(applies, conflicts).items()]
         if not stopping:
@@ -137,11 +140,17 @@ def _order_up_to(
 
 
 def _find_conflicts(
-    applies: EpochApplies, buckets: int, run_round: RunRound, rounds: list[RoundFigures]
+    applies: EpochApplies,
+    buckets: int,
+    run_round: RunRound,
+    rounds: list[RoundFigures],
+    decided: Boundary | None,
 ) -> tuple[Conflicts, list[tuple[str, StoppingOperation]]]:
     """Return the transactions in conflict, and operations that stop appliers given these; append to `rounds`."""
     known = [_BucketFindings() for _ in range(buckets)]
-    transactions = np.zeros((0, 2), np.int64)  # epoch apply and group
+    # As epoch apply and group.
+    transactions = np.zeros((0, 2), np.int64) if decided is None else decided.conflicts_in(applies)
+    open_ones = np.ones(len(applies), np.bool_) if decided is None else decided.later(applies)
     conflicts = conflicts_of(applies, transactions)
     changed = None
     while changed is None or len(changed):
@@ -150,7 +159,7 @@ def _find_conflicts(
         touched = np.zeros(len(applies), np.bool_)
         for bucket, new in zip(known, findings, strict=True):
             bucket.update(new, touched)
-        before, transactions = transactions, _close_again(transactions, touched, known)
+        before, transactions = transactions, _close_again(transactions, touched & open_ones, known)
         difference = np.setxor1d(_codes(transactions), _codes(before), assume_unique=True)
         rounds.append(RoundFigures(sum(each.rows for each in findings), len(transactions), len(difference)))
         conflicts, changed = conflicts_of(applies, transactions), changed_transactions(applies, _pairs(difference))

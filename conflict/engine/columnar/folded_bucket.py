@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.older_rows import OlderRows
@@ -27,8 +29,8 @@ from conflict.engine.kernels.arrays import (
 )
 from conflict.engine.kernels.column_scans import CountedDecisions, count_outcomes
 from conflict.engine.kernels.fold import Folded
-from conflict.engine.kernels.provenance import ABSENT_IMAGE, trace_images
-from conflict.engine.kernels.provenance_records import FinalRows
+from conflict.engine.kernels.provenance import ABSENT_IMAGE, UNKNOWN_IMAGE, trace_images
+from conflict.engine.kernels.provenance_records import EarlierRows, FinalRows
 from conflict.history.restarts import Stretch, stretches_of
 from conflict.rules.counters import (
     REFLECTED_DISCARDED,
@@ -56,6 +58,7 @@ class FoldedBucket:
         watched: Tables of whose rows every state is traced; None for none. Shape (tables,).
         older: The rows before the log starts; None if there were none.
         known: Rows that count at the end; None for all. Shape (keys,).
+        told: Epoch applies that the result tells of; None for all. Shape (applies,).
     """
 
     def __init__(
@@ -69,28 +72,51 @@ class FoldedBucket:
         watched: Bool | None = None,
         older: OlderRows | None = None,
         known: Bool | None = None,
+        told: Bool | None = None,
     ) -> None:
         self.bucket, self.clusters, self.applies = bucket, clusters, applies
         self.conflicts, self.folded, self.watched, self.older = conflicts, folded, watched, older
-        self.known = known
+        self.known, self.told = known, told
+
+    def told_of(self, numbers: Int64, apply: npt.NDArray[np.integer[Any]]) -> Int64:
+        """Return those of some numbers whose epoch applies the result tells of; `apply` of each. Shape (numbers,)."""
+        return numbers if self.told is None else numbers[self.told[apply]]
 
     @cached_property
     def final(self) -> FinalRows:
         """The image that each column of each row and of each logged event comes from, traced on first use."""
         bucket = self.bucket
         keys = (bucket.slots, bucket.key_table)
-        older = None if self.older is None else self.older.were_there
         masks, logged = masks_of(self.clusters), self.folded.logged
         widest = max((len(table.columns) for table in bucket.numbers.tables), default=0)
         held = held_columns(self.clusters, self.applies, logged, bucket.key_table[logged.key], widest)
         final = trace_images(
-            self.applies, bucket.rows, bucket.column_sets, keys, masks, self.folded, held, self.watched, older
+            self.applies, bucket.rows, bucket.column_sets, keys, masks, self.folded, held, self.watched, self._earlier
         )
         if self.known is not None:
             return attrs.evolve(final, exists=final.exists & self.known)
         if self.older is None:
             return final
         return attrs.evolve(final, exists=final.exists & ~self.older.left_open)
+
+    @property
+    def _earlier(self) -> EarlierRows | None:
+        """The rows before their first change; None if there were none."""
+        bucket = self.bucket
+        of_slot = np.repeat(np.arange(len(bucket.key_table)), np.diff(bucket.slots))
+        if self.older is not None:
+            exists = self.older.were_there.T
+            return EarlierRows(exists, np.where(exists[:, of_slot], UNKNOWN_IMAGE, ABSENT_IMAGE))
+        if bucket.standing is None:
+            return None
+        numbers, (sets, _) = bucket.standing_images.T[:, of_slot], bucket.logged_sets
+        # Columns of images of other tables may be more.
+        widest = max(int(np.diff(bucket.slots).max(initial=0)), int(sets.columns.max(initial=-1)) + 1)
+        carries = np.zeros((len(sets.offsets), widest), np.bool_)
+        carries[np.repeat(np.arange(len(sets.offsets) - 1), np.diff(sets.offsets)), sets.columns] = True
+        chosen = np.append(bucket.standing_sets, len(sets.offsets) - 1)[bucket.standing.image.T][:, of_slot]
+        places = np.arange(bucket.slots[-1]) - np.repeat(bucket.slots[:-1], np.diff(bucket.slots))
+        return EarlierRows(bucket.standing.exists.T, np.where(carries[chosen, places], numbers, ABSENT_IMAGE))
 
     @cached_property
     def columns_not_known(self) -> Int64:
@@ -178,9 +204,12 @@ class CountedCluster:
 def count_bucket(result: FoldedBucket) -> list[CountedCluster]:
     """Count what each cluster's applier did."""
     of, stretches = numbered_stretches(result.clusters, result.applies)
-    counted = _count(result, result.folded.decisions, of, len(stretches))
+    made = [result.folded.decisions, result.folded.tracked]
+    if result.told is not None:
+        made = [each.chosen(result.told[each.apply]) for each in made]
+    counted = _count(result, made[0], of, len(stretches))
     # Both passes over an epoch count, TRACK and APPLY.
-    passes = (counted, _count(result, result.folded.tracked, of, len(stretches)))
+    passes = (counted, _count(result, made[1], of, len(stretches)))
     found = []
     for number, cluster in enumerate(result.clusters):
         total, by_stretch = Counter[str](), dict[Stretch, dict[str, int]]()
@@ -233,7 +262,8 @@ def _count(result: FoldedBucket, decisions: Decisions, of: Int8, count: int) -> 
 def _refreshes(result: FoldedBucket, number: int) -> Int64:
     """Return how many rows the applier of a cluster refreshed. Shape (tables,)."""
     logged = result.folded.logged
-    refreshed = logged.key[logged.refresh & (logged.cluster == number)]
+    refreshes = np.flatnonzero(logged.refresh & (logged.cluster == number))
+    refreshed = logged.key[result.told_of(refreshes, logged.apply[refreshes])]
     return np.bincount(result.bucket.key_table[refreshed], minlength=len(result.bucket.numbers.tables))
 
 

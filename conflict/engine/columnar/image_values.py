@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from conflict.engine.columnar.bucket import Bucket, in_order_of_columns
+from conflict.engine.columnar.bucket import NO_IMAGE, Bucket
+from conflict.engine.columnar.bucket_images import in_order_of_columns
 from conflict.engine.kernels.arrays import Int32, Int64
 from conflict.engine.kernels.column_scans import distinct_numbers
 from conflict.engine.kernels.provenance import ABSENT_IMAGE
@@ -156,7 +157,9 @@ class ImageReader:
     def _sets(self) -> Int32:
         """Number of each image's column set, by image number."""
         _, carried = self.bucket.logged_sets
-        return np.concatenate([np.stack([side.before, side.after], axis=1).ravel() for side in carried])
+        standing = self.bucket.standing_sets
+        pairs = [*((side.before, side.after) for side in carried), (np.full_like(standing, NO_IMAGE), standing)]
+        return np.concatenate([np.stack(pair, axis=1).ravel() for pair in pairs])
 
     def in_batches(
         self, table: int, count: int, numbers: Callable[[slice], Int64]

@@ -120,7 +120,7 @@ def find_unlogged_rows(
             rows, _ = _states(bucket.of_keys(chosen), side, updated[side], foreign_epochs(side), files[name])
             states[name] = {_row(bucket, key): each for key, each in rows.items()}
             places.update({_row(bucket, key): (bucket.number, key) for key in rows})
-        own, applied = _own(bucket.changes[side], updated[side]), _applied(bucket.consequences[side])
+        own, applied = own_states(bucket.changes[side], updated[side]), applied_states(bucket.consequences[side])
         suspects = np.flatnonzero(suspected_rows(own, applied, len(bucket.key_table)))
         for start in range(0, len(suspects), _AT_ONCE):
             chosen = np.zeros(len(bucket.key_table), np.bool_)
@@ -146,7 +146,7 @@ def _changed_before(bucket: Bucket, side: int, crashes: Sequence[Crash]) -> Bool
     return chosen
 
 
-def _own(changes: GridColumns, updated: Bool) -> RowStates:
+def own_states(changes: GridColumns, updated: Bool) -> RowStates:
     """Return what the own changes of a cluster say of rows."""
     changes.read(("key", "table", "operation", "flags", "epoch", "before_digest", "after_digest"))
     operation = changes.array("operation")
@@ -164,7 +164,7 @@ def _own(changes: GridColumns, updated: Bool) -> RowStates:
     return RowStates(*each_read_only(*(own if changed.all() else (each[changed] for each in own))))
 
 
-def _applied(consequences: GridColumns) -> RowStates:
+def applied_states(consequences: GridColumns) -> RowStates:
     """Return what the consequences in the log of a cluster say of rows."""
     effect = consequences.array("effect")
     gone = (effect == Effect.DELETED) | (effect == Effect.REFRESHED_ABSENT)

@@ -44,7 +44,7 @@ from conflict.engine.kernels.passes import (
     mark_rows,
     restore,
 )
-from conflict.engine.kernels.records import Changes, PassDecisions, Rules, Work, packed_schedule
+from conflict.engine.kernels.records import Changes, PassDecisions, Records, Rules, Work, packed_schedule
 from conflict.engine.kernels.rules import needs_refresh
 from conflict.rules.decision import Verdict
 from ndb_formats.columnar.kernel import inlined, kernel, read_only
@@ -72,6 +72,7 @@ class Folded:
             applies nothing in this bucket. Shape (applies,), int32.
         unexplained: Number of own changes of each row that found no row (see `ClusterResult`). Shape (clusters, keys).
         exists: Whether each row exists at the end. Shape (clusters, keys).
+        states: The rows at the end. `ROW_STATE`, shape (keys, clusters).
     """
 
     decisions: Decisions
@@ -81,6 +82,7 @@ class Folded:
     own_end: Int32
     unexplained: Int32
     exists: Bool
+    states: Records
 
     def tracking_conflicts_alone(self, conflicts: Conflicts) -> Folded:
         """Leave out pass TRACK of epochs without transactions in conflict: it was not rolled back."""
@@ -155,6 +157,7 @@ def fold(
     candidates: bool,
     moments: RowMoments,
     older: FirstEvents | None = None,
+    standing: Records | None = None,
 ) -> Folded:
     """
     Decide every operation of a bucket.
@@ -168,6 +171,8 @@ def fold(
         candidates: Find what else pass TRACK may have decided.
         moments: Rows of the bucket that were judged some time before the commit.
         older: What is known of the rows before the log starts; None if there were none.
+        standing: The rows before their first change; None if there were none, or `older` tells. `ROW_STATE`, shape
+            (keys, clusters).
     """
     schedule = packed_schedule(applies)
     given = Conflicts(read_only(conflicts.offsets), np.require(conflicts.groups, requirements=["C", "W"]))
@@ -179,6 +184,8 @@ def fold(
         work = Work.of(key_table, changes, applies, moments, capacity, keeping=keeping, not_known_before=own_at)
         if older is not None:
             work.state.rows[:] = older.states
+        elif standing is not None:
+            work.state.rows[:] = standing
         passes = PassDecisions.of(capacity, keeping=keeping)
         own_end = np.zeros(len(applies), np.int32)
         start_arrivals(schedule, changes, work)
@@ -194,6 +201,7 @@ def fold(
         own_end,
         work.state.unexplained,
         np.ascontiguousarray(work.state.rows["exists"].T),
+        work.state.rows,
     )
 
 

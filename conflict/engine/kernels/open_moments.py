@@ -30,7 +30,7 @@ from conflict.engine.kernels.effects import effect_number
 from conflict.engine.kernels.fold import log_rows
 from conflict.engine.kernels.open_decisions import choose_rows, go_back
 from conflict.engine.kernels.passes import FULL, Groups, catch_up, copy_version, decide_pass, restore
-from conflict.engine.kernels.records import PassDecisions, Rules, Work, packed_changes, packed_schedule
+from conflict.engine.kernels.records import PassDecisions, Records, Rules, Work, packed_changes, packed_schedule
 from conflict.engine.kernels.rules import needs_refresh
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.columnar.kernel import kernel, read_only
@@ -67,6 +67,7 @@ def moments_differ(
     conflicts: Conflicts,
     key_table: Int16,
     judged: JudgedRows,
+    standing: Records | None = None,
 ) -> Bool:
     """
     Return for which rows a moment has the effect of the commit, and other decisions. Shape (judged,).
@@ -80,6 +81,7 @@ def moments_differ(
         conflicts: Transactions in conflict, per epoch apply.
         key_table: Table number of each key. Shape (keys,).
         judged: The rows, of functions that judge row by row.
+        standing: The rows before their first change; None if there were none. `ROW_STATE`, shape (keys, clusters).
     """
     schedule, changes = packed_schedule(applies), packed_changes(rows)
     given = Conflicts(read_only(conflicts.offsets), np.require(conflicts.groups, requirements=["C", "W"]))
@@ -87,6 +89,8 @@ def moments_differ(
     while True:
         work = Work.of(read_only(key_table), changes, applies, RowMoments.none(), capacity, keeping=True)
         passes = PassDecisions.of(capacity, keeping=True)
+        if standing is not None:
+            work.state.rows[:] = standing
         start_arrivals(schedule, changes, work)
         found, facts = np.zeros(len(judged.key), np.bool_), np.zeros(len(key_table), np.int8)
         if _try_all(schedule, changes, rules, given, work, passes, judged, facts, found) != FULL:

@@ -30,6 +30,7 @@ from conflict.engine.kernels.logged_rows import EventMasks, mark_columns
 from conflict.engine.kernels.provenance_records import (
     Columns,
     ColumnSets,
+    EarlierRows,
     FinalRows,
     ImageArrays,
     LoggedColumns,
@@ -65,7 +66,7 @@ def trace_images(
     folded: Folded,
     held: Bool,
     watched: Bool | None = None,
-    older: Bool | None = None,
+    earlier: EarlierRows | None = None,
 ) -> FinalRows:
     """
     Return the image that every column of every final row comes from.
@@ -80,7 +81,7 @@ def trace_images(
         folded: What `fold` returned.
         held: The columns that a cluster had for each row that its applier logged. Shape (entries, widest table).
         watched: Tables of whose rows every state is returned; None for none. Shape (tables,).
-        older: Which rows were there before the log starts; None if none were. Shape (keys, clusters).
+        earlier: The rows before their first change; None if there were none.
     """
     decisions, logged, first = folded.decisions, folded.logged, len(rows[0])
     (sets, sides), (slots, key_table) = images, keys
@@ -92,17 +93,17 @@ def trace_images(
     watching = np.zeros(len(key_table), np.bool_) if watched is None else watched[key_table]
     followed = watching.copy()
     followed[logged.key] = True
-    if older is not None:
-        followed |= older.any(axis=1)
+    if earlier is not None:
+        followed |= earlier.exists.any(axis=0)
     exists, final = last_images(traced, columns, read_only(followed))
     widest, capacity = int(np.diff(slots).max(initial=0)), len(decisions) + len(changes) if watching.any() else 0
     plain = each_read_only(logged.key, logged.apply, logged.operation, logged.refresh, held)
     before, after = (np.full((len(logged), widest), ABSENT_IMAGE, np.int64) for _ in range(2))
     entries = LoggedColumns._make([*plain, before, after])
     trace = _trace_of(read_only(followed), final, columns, widest, reflecting=bool(masks.reflects.any()))
-    if older is not None:
-        trace.rows["exists"] = older.T
-        trace.rows["whole"][older.T] = UNKNOWN_IMAGE
+    if earlier is not None:
+        trace.rows["exists"] = trace.rows["spread"] = earlier.exists
+        np.copyto(final, earlier.images, where=earlier.images != ABSENT_IMAGE)
     kinds: tuple[npt.DTypeLike, ...] = (np.int8, np.int32, np.int64, np.int64, np.bool_)
     plain_states = [np.empty(capacity, kind) for kind in kinds]
     images_of_states = np.full((capacity, widest), ABSENT_IMAGE, np.int64)
@@ -113,7 +114,7 @@ def trace_images(
         exists[:, mine] = trace.rows["exists"][:, mine]
     found = {name: column[:count] for name, column in states._asdict().items() if name != "watched"}
     unknown = np.zeros(0, np.bool_)
-    if older is not None:
+    if earlier is not None:
         unknown = final == UNKNOWN_IMAGE
         for images_found in (final, entries.before, entries.after, states.images):
             images_found[images_found == UNKNOWN_IMAGE] = ABSENT_IMAGE

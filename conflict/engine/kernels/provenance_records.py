@@ -42,6 +42,21 @@ class ImageArrays:
     after: Int32
 
 
+@attrs.frozen(eq=False)
+class EarlierRows:
+    """
+    The rows of a bucket before their first change.
+
+    Attributes:
+        exists: Whether each row is there. Shape (clusters, keys).
+        images: The image that each column comes from: `UNKNOWN_IMAGE` if nothing shows it, `ABSENT_IMAGE` for its
+            default, and of a row that is not there. Shape (clusters, slots).
+    """
+
+    exists: Bool
+    images: Int64
+
+
 @attrs.frozen
 class WatchedRows:
     """

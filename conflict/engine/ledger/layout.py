@@ -13,6 +13,7 @@ The files of a result. Computes docs/result.md, "The output folder".
     skipped_epochs/applier=A.parquet          row changes of epochs that the applier of A never applied
     repeated_epochs/applier=A.parquet         row changes of epochs that it applied again
     readings/2, readings/3 ...                results of other readings of the binlogs, with the files above
+    state/                                    with --keep-state, what a later run goes on from
     counters.json                             status counters per cluster
     files.parquet                             what each of these files is; `run.json` says what it is itself
     run.json                                  configuration, versions, summary
@@ -54,19 +55,23 @@ class ResultOptions:
             None not to divide them.
         whole_open_epochs: Read all rows of an epoch with a row that may have been judged at several moments, and tell
             which others are rejected (`OpenEpoch.rejected`). The rows that are open are the same.
+        keep_state: Write what a later run needs to go on from there.
+        after: An earlier result with such a state: only epochs that were applied after it are decided, and told of.
     """
 
     final_rows: bool = True
     all_outcomes: bool = False
     epoch_range: int | None = None
     whole_open_epochs: bool = False
+    keep_state: bool = False
+    after: Folder | None = None
 
 
 DEFAULT_OPTIONS = ResultOptions()
 
 
 # Raised when the columns or the entries of a result change.
-RESULT_FORMAT = 8
+RESULT_FORMAT = 9
 # Folder of exceptions rows without numbers, which is not part of a finished result.
 STAGED_EXCEPTIONS = "staged_exceptions"
 # The folders that hold a part per bucket.

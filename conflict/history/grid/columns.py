@@ -135,8 +135,13 @@ class GridColumns:
         return len(self.column(self.schema.names[0]))
 
     def of(self, chosen: npt.NDArray[np.bool_]) -> GridColumns:
-        """Return some of all rows. Shape of `chosen` (rows,)."""
-        return attrs.evolve(self, chosen=chosen, columns={}, arrays={})
+        """Return some of the rows; what was read of them stays. Shape of `chosen` (rows,)."""
+        mask, every = pa.array(chosen), chosen
+        if self.chosen is not None:
+            every = self.chosen.copy()
+            every[self.chosen] = chosen
+        columns = {name: column.filter(mask) for name, column in self._columns.items()}
+        return attrs.evolve(self, chosen=every, columns=columns, arrays={})
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return a column by its name."""

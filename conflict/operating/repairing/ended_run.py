@@ -35,7 +35,7 @@ from conflict.rules.decision import Verdict
 from conflict.runs.chosen_rows import Choice, replay_chosen
 from conflict.runs.pipeline import from_holes, run_after_missing_files
 from conflict.runs.reference_run import Replayed, replay_in_memory
-from conflict.runs.run_inputs import run_of_result
+from conflict.runs.run_inputs import refuse_later_part, run_of_result
 from conflict.telling.shown_text import listed
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table, split_full_name
@@ -58,6 +58,7 @@ def ended_run(result: Result, lost: pa.Table, progress: StageProgress = no_progr
         HistoryError: A binlog is missing or has changed since, or the rows are others than those of the result; or a
             History alone has rows, and has grown since, or only the reference engine can replay the run.
     """
+    refuse_later_part(result.run, result.folder.uri)
     run = run_of_result(result.run, result.folder.uri)
     first = {**run.span.first, **result.run["starts_in_the_middle"]}
     run = attrs.evolve(run, span=attrs.evolve(run.span, first=first))

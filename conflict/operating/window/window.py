@@ -24,7 +24,7 @@ from conflict.operating.window.telling import tell_window
 from conflict.results.conflicts import read_outcomes
 from conflict.results.result import Result
 from conflict.rules.decision import Verdict
-from conflict.runs.run_inputs import configuration_of
+from conflict.runs.run_inputs import configuration_of, refuse_later_part
 from conflict.telling.html import telling_html
 from conflict.telling.terminal import telling_text
 from ndb_formats.errors import FormatError
@@ -162,7 +162,10 @@ def window_of(
 
     Raises:
         ConfigurationError: As `cluster_logs`.
+        HistoryError: The result does not tell of all that was applied.
     """
+    if result is not None:
+        refuse_later_part(result.run, result.folder.uri)
     logs = cluster_logs(configuration, progress)
     names = list(logs)
     channels, silent, tables = list[Channel](), list[tuple[str, str]](), list[pa.Table]()

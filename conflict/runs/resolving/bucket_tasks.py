@@ -152,8 +152,8 @@ def run_round(task: BucketTask) -> Findings:
     if task.is_careful:
         return careful_findings(task.run, task.careful_rows(), applies, conflicts)
     found = None
-    in_the_middle = task.run.part.starts_in_the_middle
-    if task.changed is not None and not task.whole and not in_the_middle:
+    with_earlier_rows = task.run.part.starts_in_the_middle or task.run.window is not None
+    if task.changed is not None and not task.whole and not with_earlier_rows:
         logged = load_logged(task.kept, task.round - 1)
         found = fold_again(load_rows(task.kept, task.bucket), clusters, applies, conflicts, task.changed.load(), logged)
     if found is None:
@@ -298,8 +298,11 @@ def decided(task: BucketTask, bucket: Bucket, *, candidates: bool) -> FoldedBuck
         candidates=candidates,
         moments=moments,
         older=None if older is None else older.first,
+        standing=None if bucket.standing is None else bucket.standing.states,
     )
-    return FoldedBucket(bucket, clusters, applies, conflicts, folded.tracking_conflicts_alone(conflicts), older=older)
+    told = None if task.run.window is None else task.run.window.boundary.later(applies)
+    folded = folded.tracking_conflicts_alone(conflicts)
+    return FoldedBucket(bucket, clusters, applies, conflicts, folded, older=older, told=told)
 
 
 def _older_rows(task: BucketTask, bucket: Bucket, applies: EpochApplies) -> OlderRows | None:

@@ -50,6 +50,44 @@ def find_unlogged(runner: Runner, run: Run, history: Folder, part: ReadPart, pro
     return found.with_crashes(crashes) if crashes else found
 
 
+def follows_from(runner: Runner, run: TaskInputs, progress: StageProgress) -> bool:
+    """Whether all that logs say after an earlier result follows from what they said before."""
+    tasks = [_FollowingTask(run, bucket) for bucket in range(run.manifest.buckets)]
+    return all(runner(_FollowingTask.follows, tasks, partial(progress, "comparing images")))
+
+
+@attrs.frozen
+class _FollowingTask:
+    """A bucket in which changes without a log are looked for, after what was looked at before."""
+
+    run: TaskInputs
+    bucket: int
+
+    def follows(self) -> bool:
+        """Whether there are none."""
+        window = self.run.window
+        assert window is not None
+        bucket = self.run.load_unseen(self.bucket)
+        return window.shown(bucket).are_followed(bucket, updated_tables(self.run))
+
+
+def updated_tables(run: TaskInputs) -> tuple[Bool, Bool]:
+    """Return, per cluster, the tables whose updates its log holds as updates. Shape of each (tables,)."""
+    first, second = (_updated(run.manifest, run.numbers, name) for name in run.manifest.clusters)
+    return first, second
+
+
+def _updated(manifest: Manifest, numbers: TableNumbers, name: str) -> Bool:
+    update = Operation.UPDATE_ROW.name
+    found = {
+        table
+        for segment in manifest.segments[name]
+        for table, texts in segment.images.items()
+        if any(text.startswith(update) for text in texts)
+    }
+    return np.array([table.full_name in found for table in numbers.tables], np.bool_)
+
+
 def _crashes(run: Run, history: Folder, part: ReadPart) -> dict[str, list[Crash]]:
     """Return, by cluster, where its data nodes went down in what is read of the History, as far as clocks tell."""
     (log_part, _, manifest), found = part, dict[str, list[Crash]]()
@@ -102,19 +140,8 @@ class _UnloggedTask:
         bucket = load_bucket(
             self.history, self.bucket, self.manifest, self.numbers, layouts, images=False, bounds=self.bounds
         )
-        first, second = (self._updated(name) for name in self.manifest.clusters)
+        first, second = (_updated(self.manifest, self.numbers, name) for name in self.manifest.clusters)
         return find_unlogged_rows(bucket, (first, second), self._foreign_epochs, self.manifest.files, self.crashes)
-
-    def _updated(self, name: str) -> Bool:
-        """Return the tables whose updates the log of a cluster holds as updates. Shape (tables,)."""
-        update = Operation.UPDATE_ROW.name
-        found = {
-            table
-            for segment in self.manifest.segments[name]
-            for table, texts in segment.images.items()
-            if any(text.startswith(update) for text in texts)
-        }
-        return np.array([table.full_name in found for table in self.numbers.tables], np.bool_)
 
     def _foreign_epochs(self, side: int) -> dict[Position, list[int]]:
         """Return the foreign epochs of each epoch apply of a cluster, by own position."""

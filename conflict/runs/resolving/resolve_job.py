@@ -30,7 +30,7 @@ from conflict.engine.columnar.setups import ClusterSetup, cluster_setups
 from conflict.engine.columnar.unlogged_rows import NO_UNLOGGED, UnloggedRows
 from conflict.engine.inference.moments import Moments
 from conflict.engine.inference.placement import Placed
-from conflict.engine.kernels.arrays import Conflicts, EpochApplies, RowMoments
+from conflict.engine.kernels.arrays import Bool, Conflicts, EpochApplies, RowMoments
 from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.layout import DEFAULT_OPTIONS, ResultOptions, applied_epochs_path, applied_epochs_table
 from conflict.engine.ledger.open_places import OpenSchedule, possible_restarts
@@ -55,14 +55,18 @@ from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.summaries import EpochSizes
 from conflict.history.tasks import Runner
 from conflict.history.unlogged import UnloggedChange
+from conflict.results.run_document import RunDocument, versions
 from conflict.rules.counters import transaction_counters
 from conflict.runs.resolving.deciding_applies import Schedule
 from conflict.runs.resolving.finding_careful import with_respelled
 from conflict.runs.resolving.judging_as_shown import differing_as_shown
+from conflict.runs.resolving.keeping_state import keep_state, not_kept
 from conflict.runs.resolving.other_forms import meets_another_form
 from conflict.runs.resolving.resolve_stages import ResolveJob, WrittenBuckets
 from conflict.runs.resolving.settling import Examined, Settling, layouts_of
+from conflict.runs.resolving.windows import told_after, window_after
 from conflict.runs.rows.task_inputs import WHOLE, LogPart, ReadPart, TaskInputs
+from conflict.runs.rows.window import digest_of_configuration, refuse_other_history
 
 
 def resolve_history(
@@ -143,11 +147,14 @@ def settle_history(
         return common
     if log_part.starts_in_the_middle and not common.refreshes_tell:
         return CareKind.MIDDLE_REFRESHES
+    if options.after is not None:
+        common = attrs.evolve(common, window=window_after(options.after, run, common, schedule))
     job = ResolveJob(runner, common, progress)
-    settling = Settling(runner, common, run, progress, changes)
+    # What the binlogs leave open is looked for in the whole History of a row.
+    settling = Settling(runner, _without_window(common), run, progress, changes)
     placed = settling.place_untraced(schedule) if any(len(own.windowed) for own in schedule.values()) else None
     tables = frozenset(table for known in run.setups.at_end.values() for table in known)
-    settle = partial(_settled, job, schedule, tables=tables, unlogged=unlogged.changes)
+    settle = partial(_settled, job, schedule, tables=tables, unlogged=unlogged.changes, configured=run)
     settled = settle(placed)
     if isinstance(settled, CareKind):
         return settled
@@ -157,6 +164,10 @@ def settle_history(
             job.clear()
             settled = settle(again)
     return _explained(settled, settling) if use_evidence and not isinstance(settled, CareKind) else settled
+
+
+def _without_window(run: TaskInputs) -> TaskInputs:
+    return attrs.evolve(run, window=None)
 
 
 def _with_care(
@@ -185,10 +196,13 @@ def _settled(
     placed: Placed | None,
     tables: frozenset[str],
     unlogged: Mapping[str, tuple[UnloggedChange, ...]],
+    configured: Run,
 ) -> SettledHistory | CareKind:
     """Resolve the buckets, with untraced epochs where they were placed; or say why the kernels cannot."""
     if placed is not None:
         schedule = {name: own.with_places(placed.applies[name]) for name, own in schedule.items()}
+    if job.run.window is not None:
+        refuse_other_history(job.run.window, job.run.manifest, schedule)
     if meets_another_form(job.run, schedule):
         return CareKind.OTHER_FORM
     starts = job.run.part.starts
@@ -196,7 +210,7 @@ def _settled(
     resolved = job.resolve(applied)
     if isinstance(resolved, CareKind):
         return resolved
-    return SettledHistory(job, schedule, applied, resolved, Moments(), placed, tables, unlogged=unlogged)
+    return SettledHistory(configured, job, schedule, applied, resolved, Moments(), placed, tables, unlogged=unlogged)
 
 
 def run_of_part(run: Run, history: Folder, out: Folder, part: ReadPart, options: ResultOptions) -> TaskInputs:
@@ -228,7 +242,7 @@ def _explained(settled: SettledHistory, settling: Settling) -> SettledHistory | 
     # What is explained can leave other rows open than before.
     while more:
         known, more = moments.found, False
-        moments, located = attrs.evolve(settling, common=job.run).find_moments(schedule, examined.rows)
+        moments, located = attrs.evolve(settling, common=_without_window(job.run)).find_moments(schedule, examined.rows)
         if moments.found != known:
             job.clear()
             applied = [
@@ -251,6 +265,7 @@ class SettledHistory:
     A History that was resolved: its figures, and what is left to write of the result.
 
     Attributes:
+        configured: The run.
         job: The stages, and what all their tasks have in common.
         schedule: Per cluster, the epoch applies of its applier, at their places.
         applied: Per cluster, the epochs that its applier applies, with the moments of judging that were found.
@@ -262,6 +277,7 @@ class SettledHistory:
         unlogged: Per cluster, the rows that it changed without a log; the first ones, if they are too many to follow.
     """
 
+    configured: Run = attrs.field(repr=False)
     job: ResolveJob
     schedule: Schedule = attrs.field(repr=False)
     applied: Sequence[ApplierEpochs]
@@ -297,12 +313,39 @@ class SettledHistory:
             for number, cluster in enumerate(run.clusters)
             if cluster.name in found.stopping
         }
-        transactions = count_transactions(run.clusters, found.applies, found.conflicts)
+        transactions = count_transactions(run.clusters, found.applies, found.conflicts, self._told)
         summary = with_tables(add_summaries([*self.resolved.summaries, transactions], stops), self.tables)
-        restarts = possible_restarts(self.job.further_rows)
+        restarts = possible_restarts(self.job.numbered.further)
         summary = attrs.evolve(summary, settled=tuple(self.moments.inferences), rounds=found.rounds, restarts=restarts)
         summary = attrs.evolve(with_open_rows(summary, self.moments.open_epochs), not_examined=self.not_examined)
         return summary if self.placed is None else with_open_schedule(summary, self.placed.schedule)
+
+    @property
+    def _told(self) -> Bool | None:
+        """Which epoch applies the result tells of; None for all. Shape (applies,)."""
+        window = self.job.run.window
+        return None if window is None else window.boundary.later(self.resolved.found.applies)
+
+    def told_in_part(self, resolved: RunDocument) -> RunDocument:
+        """Return a result that says where it begins, with the row changes that clusters made from there on."""
+        window, earlier = self.job.run.window, self.job.run.options.after
+        if window is None or earlier is None:
+            return resolved
+        return told_after(window, earlier, resolved, self.epoch_sizes())
+
+    @property
+    def unsure(self) -> frozenset[tuple[str, int]]:
+        """Applier and number of the epochs whose place is open, or that were never applied."""
+        schedule = OpenSchedule() if self.placed is None else self.placed.schedule
+        places = {(each.applier, each.foreign_epoch) for each in schedule.places}
+        return frozenset(places | {(each.applier, each.foreign_epoch) for each in schedule.skipped})
+
+    @property
+    def state_not_kept(self) -> str | None:
+        """Why no later run can go on from it, as the end of a sentence; None if one can."""
+        if self.unlogged:
+            return "clusters changed rows without a log"
+        return not_kept(self.job.run, self.schedule, self.resolved, self.moments, self.summary())
 
     def last_applied(self) -> dict[Link, int]:
         """Return, per link, the last epoch that was applied."""
@@ -323,8 +366,11 @@ class SettledHistory:
     def write(self) -> None:
         """Write what is not written bucket by bucket: the applied epochs, and what the binlogs leave open."""
         run = self.job.run
+        if run.options.keep_state and self.state_not_kept is None:
+            of_run = versions()["ndb-conflict"], digest_of_configuration(self.configured)
+            keep_state(self.job, self.schedule, self.resolved, *of_run, self.unsure)
         run.shared.delete()
-        _write_applied_epochs(run.out, run.clusters, self.resolved.found.applies)
+        _write_applied_epochs(run.out, run.clusters, self.resolved.found.applies, self._told)
         tables = {table.full_name: table for table in run.numbers.tables}
         keys = KeyTexts(layouts_of(run.manifest, run.numbers), tables)
         schedule = OpenSchedule() if self.placed is None else self.placed.schedule
@@ -348,20 +394,30 @@ def _row_moments(name: str, own: ScheduleColumns, moments: Moments, located: Loc
 _WRITTEN = 1 << 20  # applied epochs in memory at a time
 
 
-def _write_applied_epochs(out: Folder, clusters: Sequence[ClusterSetup], applies: EpochApplies) -> None:
+def _write_applied_epochs(
+    out: Folder, clusters: Sequence[ClusterSetup], applies: EpochApplies, told: Bool | None
+) -> None:
     for number, cluster in enumerate(clusters):
         mine, source = np.flatnonzero(applies.applier == number), clusters[1 - number].name
+        mine = mine if told is None else mine[told[mine]]
         parts = (mine[first : first + _WRITTEN] for first in range(0, max(len(mine), 1), _WRITTEN))
         columns = ((applies.foreign_epoch[part], applies.epoch[part], applies.group[part]) for part in parts)
         out.write_rows(applied_epochs_path(cluster.name), (applied_epochs_table(source, *each) for each in columns))
 
 
-def count_transactions(clusters: Sequence[ClusterSetup], applies: EpochApplies, conflicts: Conflicts) -> BucketSummary:
-    """Count the rejected transactions, and the epochs that hold some. Computes docs/functions.md, "Counters"."""
+def count_transactions(
+    clusters: Sequence[ClusterSetup], applies: EpochApplies, conflicts: Conflicts, told: Bool | None = None
+) -> BucketSummary:
+    """
+    Count the rejected transactions, and the epochs that hold some. Computes docs/functions.md, "Counters".
+
+    `told`: the epoch applies that count; None for all. Shape (applies,).
+    """
     summary = BucketSummary()
     of, stretches = numbered_stretches(clusters, applies)
     for number, cluster in enumerate(clusters):
         mine = conflicts.applies[applies.applier[conflicts.applies] == number]
+        mine = mine if told is None else mine[told[mine]]
         rejected = conflicts.offsets[mine + 1] - conflicts.offsets[mine]
         summary.counters[cluster.name] = transaction_counters(len(mine), int(rejected.sum()))
         own = {place: each for place, (side, each) in enumerate(stretches) if side == number}

@@ -14,6 +14,7 @@ import numpy as np
 
 from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.applier_stops import Phase, StoppingOperation
+from conflict.engine.columnar.boundary import Boundary
 from conflict.engine.columnar.bucket import CarefulRows
 from conflict.engine.columnar.bucket_round import Findings
 from conflict.engine.columnar.contested import Applied, ContestedRows
@@ -23,7 +24,7 @@ from conflict.engine.columnar.keys.unique_keys import find_duplicates, has_uniqu
 from conflict.engine.columnar.older_rows import older_applies
 from conflict.engine.columnar.order import ApplierEpochs, order_applies
 from conflict.engine.columnar.shown_transactions import shown_transactions
-from conflict.engine.columnar.writing.exceptions_numbering import OlderEpochs, number_exceptions
+from conflict.engine.columnar.writing.exceptions_numbering import Numbered, OlderEpochs, number_exceptions
 from conflict.engine.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.engine.ledger.careful import CareKind
 from conflict.engine.ledger.layout import BUCKET_PARTS
@@ -121,13 +122,13 @@ class ResolveJob:
         runner: Runs the tasks.
         run: What all tasks have in common.
         progress: Called with the name of the stage, tasks done, and their number.
-        further_rows: What `number_exceptions` returned last.
+        numbered: What `number_exceptions` returned last.
     """
 
     runner: Runner
     run: TaskInputs
     progress: StageProgress
-    further_rows: Mapping[str, Mapping[int, dict[str, int]]] = attrs.field(factory=dict)
+    numbered: Numbered = attrs.field(factory=Numbered)
     _careful: Mapping[Part, Shared[TouchedRows]] | None = None
     _apart: bool = True
     _shared: dict[type, Shared[Any]] = attrs.field(factory=dict)
@@ -171,8 +172,9 @@ class ResolveJob:
         tracked = {number: rows for each in buckets for number, rows in each.tracked.items()}
         older = self._older_epochs(found, buckets)
         run = self.run
-        self.further_rows = number_exceptions(
-            run.out, run.clusters, found.applies, found.conflicts, tracked, older, run.databases
+        counted = None if run.window is None else run.window.boundary.counted
+        self.numbered = number_exceptions(
+            run.out, run.clusters, found.applies, found.conflicts, tracked, older, run.databases, counted
         )
         contested = ContestedRows.joined([each.contested for each in buckets])
         differing = frozenset[Applied]().union(*(each.differing for each in buckets))
@@ -248,7 +250,7 @@ class ResolveJob:
     def find_conflicts(self, applied: Sequence[ApplierEpochs]) -> FixedPoint:
         """Return the epochs that appliers apply and the transactions in conflict, without a look at unique keys."""
         parts = self._part_count(applied)
-        return find_fixed_point(applied, self._names, parts, self._run_round, order=self._order)
+        return find_fixed_point(applied, self._names, parts, self._run_round, decided=self._boundary, order=self._order)
 
     def _part_count(self, applied: Sequence[ApplierEpochs]) -> int:
         """Return how many parts the rows have."""
@@ -261,7 +263,13 @@ class ResolveJob:
         keyless = self.run.manifest.has_rows_without_key and self.run.careful is None
         checks = self.run.checks_unique_keys or keyless
         check = self._check_commits if checks else None
-        return find_fixed_point(applied, self._names, self._part_count(applied), self._run_round, check, self._order)
+        parts = self._part_count(applied)
+        return find_fixed_point(applied, self._names, parts, self._run_round, check, self._boundary, self._order)
+
+    @property
+    def _boundary(self) -> Boundary | None:
+        """Up to where the run has been decided before."""
+        return None if self.run.window is None else self.run.window.boundary
 
     def _run_round(self, this: Round) -> Sequence[Findings]:
         changed = None if this.changed is None else self._share(this.changed)

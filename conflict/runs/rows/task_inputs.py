@@ -41,6 +41,7 @@ from conflict.history.scheduling.start import (
 )
 from conflict.history.timeline import Timeline
 from conflict.history.unlogged import UnloggedChange
+from conflict.runs.rows.window import Window
 
 
 @attrs.frozen
@@ -174,6 +175,7 @@ class TaskInputs:
         unlogged: Per cluster, the rows that it changed without a log, if they are followed; they are among `careful`.
         databases: The names that clusters use for databases which appliers rename.
         left_out: Rows that are not read at all; None for none.
+        window: What an earlier result knows of the epochs before those that are decided; None to decide all.
     """
 
     history: Folder
@@ -189,6 +191,7 @@ class TaskInputs:
     unlogged: Mapping[str, tuple[UnloggedChange, ...]] = attrs.field(factory=dict)
     databases: DatabaseNames = attrs.field(factory=DatabaseNames)
     left_out: CarefulRows | None = None
+    window: Window | None = None
 
     def start_of(self, name: str) -> Start | None:
         """Return where the log of a cluster starts, if some rows of it are not known; None if all are."""
@@ -262,11 +265,18 @@ class TaskInputs:
     def load_bucket(self, number: int, *, images: bool = True) -> Bucket:
         """Read a bucket, with its images or without."""
         layouts = self.manifest.layouts(self.numbers)
-        bucket = load_bucket(
-            self.history, number, self.manifest, self.numbers, layouts, images=images, bounds=self.part.bounds
-        )
+        bounds = self.part.bounds if self.window is None else self.window.bounds_of(number, self.manifest)
+        bucket = load_bucket(self.history, number, self.manifest, self.numbers, layouts, images=images, bounds=bounds)
         bucket.required = self.required
+        if self.window is not None:
+            bucket = self.window.later(bucket)
         return bucket if self.left_out is None else bucket.of_keys(~self.left_out.of(number, bucket.key_table))
+
+    def load_unseen(self, number: int) -> Bucket:
+        """Read what a bucket holds, without images, that an earlier result had not read; all without one."""
+        bounds = self.part.bounds if self.window is None else self.window.unseen(self.manifest)
+        layouts = self.manifest.layouts(self.numbers)
+        return load_bucket(self.history, number, self.manifest, self.numbers, layouts, images=False, bounds=bounds)
 
     def careful_keys(self, bucket: Bucket) -> Bool:
         """Return which rows of a bucket the reference engine resolves. Shape (keys,)."""

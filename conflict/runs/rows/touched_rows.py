@@ -85,32 +85,53 @@ class TouchedRows:
 
 def read_touched(task: TouchedTask) -> TouchedRows:
     """Read the rows of a bucket that the epochs touch, with all that their state at the epochs' places depends on."""
-    run = task.run
-    bucket = run.load_bucket(task.bucket)
-    spans = _needed(bucket, task)
+    whole = task.run.load_bucket(task.bucket)
+    looked_at = _looked_at(whole, task)
+    careful = _needed_as_a_whole(whole, task)
+    chosen = careful.copy()
+    for key, _ in looked_at:
+        chosen[key] = True
+    bucket = whole.of_keys(chosen)  # most rows are left out before all is read of the others, at once
+    for columns in (*bucket.changes, *bucket.consequences):
+        columns.read(columns.schema.names)
+    spans = _needed(bucket, task, looked_at, careful)
     chosen = np.zeros(len(bucket.key_table), np.bool_)
     for each in spans:
         chosen[each.key] = True
     sides = zip(bucket.changes, bucket.consequences, spans, strict=True)
     rows = [[rows_in_spans(columns, each) for columns in both] for *both, each in sides]
-    return rows_of_bucket(bucket, chosen, rows)
+    return attrs.evolve(rows_of_bucket(bucket, chosen, rows), showing=_showing(whole))
 
 
-def _needed(bucket: Bucket, task: TouchedTask) -> list[Spans]:
-    """Return, per cluster, what is needed of the rows."""
-    run = task.run
+def _looked_at(bucket: Bucket, task: TouchedTask) -> list[Int64]:
+    """Return, per applier, `rows_looked_at`."""
+    run, wanted = task.run, task.wanted.load()
     everything = task.placing or run.part.starts_in_the_middle
     sends_all = [everything or bool(cluster.reflects.any()) for cluster in run.clusters]
-    wanted, looked_at = task.wanted.load(), []
-    for applier, name in enumerate(bucket.clusters):
-        rows = rows_looked_at(bucket, applier, wanted[name], everything=sends_all[1 - applier])
-        looked_at.append(rows_that_place(bucket, run.clusters, applier, wanted[name], rows))
-    spans = spans_of(bucket, wanted, looked_at)
-    whole = np.zeros(len(bucket.key_table), np.bool_)
+    return [
+        rows_looked_at(bucket, applier, wanted[name], everything=sends_all[1 - applier])
+        for applier, name in enumerate(bucket.clusters)
+    ]
+
+
+def _needed_as_a_whole(bucket: Bucket, task: TouchedTask) -> Bool:
+    """Return the rows of which all is needed, whatever is looked at. Shape (keys,)."""
+    run, whole = task.run, np.zeros(len(bucket.key_table), np.bool_)
     if task.placing:
         with_unique = np.array([bool(table.unique_keys) for table in run.numbers.tables], np.bool_)
         whole |= (with_unique | run.linked.tables)[bucket.key_table]
-    whole |= run.careful_keys(bucket)
+    return np.asarray(whole | run.careful_keys(bucket))
+
+
+def _needed(bucket: Bucket, task: TouchedTask, looked_at: Sequence[Int64], whole: Bool) -> list[Spans]:
+    """Return, per cluster, what is needed of the rows; `whole`: those of which all is."""
+    run, wanted = task.run, task.wanted.load()
+    chosen = [
+        rows_that_place(bucket, run.clusters, applier, wanted[name], looked_at[applier])
+        for applier, name in enumerate(bucket.clusters)
+    ]
+    spans = spans_of(bucket, wanted, chosen)
+    whole = whole.copy()
     if run.part.starts_in_the_middle:  # what tells of a row that is older than the log can be anywhere
         for each in spans:
             whole[each.key] = True

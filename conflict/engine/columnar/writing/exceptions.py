@@ -299,6 +299,7 @@ def tracked_rows(result: FoldedBucket) -> TrackedRows:
     """Return how many exceptions rows pass TRACK made, by cluster and table, and by epoch apply."""
     decisions = result.folded.tracked
     rejected = np.flatnonzero(decisions.verdict == REJECTED)
+    rejected = result.told_of(rejected, decisions.apply[rejected])
     appliers, tables = (
         result.applies.applier[decisions.apply[rejected]],
         result.bucket.key_table[decisions.key[rejected]],

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from conflict.config.database_names import DatabaseNames
+from conflict.engine.columnar.boundary import Counted
 from conflict.engine.columnar.order import sorted_by_order
 from conflict.engine.columnar.setups import ClusterSetup, steps_before
 from conflict.engine.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
@@ -57,6 +58,45 @@ class OlderEpochs:
         return OlderEpochs(np.zeros(applies, np.bool_), np.zeros(applies, np.bool_))
 
 
+@attrs.frozen(eq=False)
+class NumbersUsed:
+    """
+    The numbers of one exceptions table that one cluster used.
+
+    Attributes:
+        numbers: How many each epoch apply used. Shape (applies,).
+        counts_of: Of which series they are, see `_numbered`. Shape (3, applies).
+        before: The last ones that were used before, by series.
+    """
+
+    numbers: Int64
+    counts_of: Int64
+    before: Mapping[tuple[int, int, int], int]
+
+    def last(self, count: int) -> dict[tuple[int, int, int], int]:
+        """Return the last number that was used, by series, after so many epoch applies."""
+        found, (kinds, which) = dict(self.before), np.unique(self.counts_of[:, :count], axis=1, return_inverse=True)
+        for number in np.flatnonzero(kinds[0] >= 0).tolist():
+            series = _series(kinds[:, number])
+            found[series] = found.get(series, 0) + int(self.numbers[:count][which.ravel() == number].sum())
+        return found
+
+
+@attrs.frozen
+class Numbered:
+    """
+    Exceptions tables whose rows were numbered.
+
+    Attributes:
+        further: Per cluster, for each epoch apply with conflicts that began in pass TRACK, by its number among those of
+            the applier: the rows per exceptions table that one further pass would have made.
+        used: The numbers used, by cluster and exceptions table.
+    """
+
+    further: Mapping[str, Mapping[int, dict[str, int]]] = attrs.field(factory=dict)
+    used: Mapping[tuple[str, str], NumbersUsed] = attrs.field(factory=dict)
+
+
 def number_exceptions(
     out: Folder,
     clusters: Sequence[ClusterSetup],
@@ -65,7 +105,8 @@ def number_exceptions(
     tracked: Mapping[int, TrackedRows],
     older: OlderEpochs,
     databases: DatabaseNames,
-) -> dict[str, dict[int, dict[str, int]]]:
+    before: Counted | None = None,
+) -> Numbered:
     """
     Join the buckets' parts of each exceptions table, number them, and write the tables.
 
@@ -77,11 +118,9 @@ def number_exceptions(
         tracked: By the number of each part, the rows that one pass TRACK made.
         older: The epoch applies of epochs that are older than the log.
         databases: The names that clusters use for databases which appliers rename.
-
-    Returns:
-        Per cluster, for each epoch apply with conflicts that began in pass TRACK, by its number among those of the
-        applier: the rows per exceptions table that one further pass would have made.
+        before: The last numbers that were used before; None if none were.
     """
+    used: dict[tuple[str, str], NumbersUsed] = {}
     numbered: list[dict[str, pa.Table]] = []
     tables: dict[str, ExceptionsTable] = {}
     passes = _passes_rolled_back(applies, conflicts, older)
@@ -106,7 +145,10 @@ def number_exceptions(
             eras[applies.applier != len(numbered) - 1] = -1
             servers = np.where(applies.server > 0, applies.server, cluster.server_id).astype(np.uint64)
             restarts = restarts_before(servers, applies.epoch, cluster.restarts)
-            rows = _numbered(out, paths, each.table, used_up, np.stack([eras, servers.astype(np.int64), restarts]))
+            series = np.stack([eras, servers.astype(np.int64), restarts])
+            rows, used[cluster.name, name] = _numbered(
+                out, paths, each.table, used_up, series, (before or {}).get((cluster.name, name), {})
+            )
             numbered[-1][name] = _with_servers(rows, applies)
     for number, cluster in enumerate(clusters):
         for name, exceptions in tables.items():
@@ -118,7 +160,7 @@ def number_exceptions(
                 joined = pa.concat_tables(rows.select(schema.names) for rows in parts).cast(schema)
                 out.write_table(exceptions_path(cluster.name, databases.own_name(cluster.name, name)), joined)
     out.delete(STAGED_EXCEPTIONS)
-    return further
+    return Numbered(further, used)
 
 
 def _passes_rolled_back(applies: EpochApplies, conflicts: Conflicts, older: OlderEpochs) -> Int64:
@@ -136,9 +178,16 @@ def _passes_rolled_back(applies: EpochApplies, conflicts: Conflicts, older: Olde
     return passes
 
 
-def _numbered(out: Folder, paths: Sequence[str], definition: Table, used_up: Int64, counts_of: Int64) -> pa.Table:
+def _numbered(
+    out: Folder,
+    paths: Sequence[str],
+    definition: Table,
+    used_up: Int64,
+    counts_of: Int64,
+    before: Mapping[tuple[int, int, int], int],
+) -> tuple[pa.Table, NumbersUsed]:
     """
-    Return one applier's rows of a table in order, with their numbers, and their epoch apply beside them.
+    Return one applier's rows of a table in order, with their numbers, and their epoch apply beside them; what it used.
 
     Args:
         out: Folder of the result.
@@ -147,6 +196,7 @@ def _numbered(out: Folder, paths: Sequence[str], definition: Table, used_up: Int
         used_up: How many numbers the rolled back passes of each epoch apply used up. Shape (applies,).
         counts_of: How often counting had started again before each epoch apply of the applier, -1 for other appliers,
             the SQL node that counts, and how often that had been restarted. Shape (3, applies).
+        before: The last numbers that were used before, by these three.
     """
     schema = pa.schema([*row_schema(definition), OUTCOME_PLACE, EPOCH_APPLY, OWN_CAUSE, OPERATION_ORDER])
     rows = out.read_tables(paths, schema)
@@ -159,8 +209,16 @@ def _numbered(out: Folder, paths: Sequence[str], definition: Table, used_up: Int
     for number in np.flatnonzero(counted[0] >= 0).tolist():
         together = which.ravel() == number
         mine = np.flatnonzero(together[apply])
-        counts[mine] = np.arange(1, len(mine) + 1) + np.cumsum(used_up * together)[apply[mine]]
-    return rows.set_column(_COUNT_COLUMN, field, pa.array(counts).cast(field.type))
+        first = 1 + before.get(_series(counted[:, number]), 0)
+        counts[mine] = np.arange(first, first + len(mine)) + np.cumsum(used_up * together)[apply[mine]]
+    numbers = used_up + np.bincount(apply, minlength=len(used_up)).astype(np.int64)
+    used = NumbersUsed(numbers, counts_of, before)
+    return rows.set_column(_COUNT_COLUMN, field, pa.array(counts).cast(field.type)), used
+
+
+def _series(counts_of: Int64) -> tuple[int, int, int]:
+    era, server, restarts = (int(each) for each in counts_of)
+    return era, server, restarts
 
 
 def _with_servers(rows: pa.Table, applies: EpochApplies) -> pa.Table:

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from conflict.engine.columnar.folded_bucket import FoldedBucket
-from conflict.engine.columnar.writing.outcomes import origins_of, transaction_ids
+from conflict.engine.columnar.writing.outcomes import transaction_ids
+from conflict.engine.columnar.writing.winners import origins_of
 from conflict.engine.kernels.arrays import Bool, Int64, OperationKind
 from conflict.engine.kernels.lost_changes import LAST_OPERATION, TimedDecisions, Written, overwriting, written_by
 from conflict.engine.kernels.provenance_records import ImageArrays
@@ -64,7 +65,8 @@ class OverwrittenRows:
 
     def table(self, number: int) -> pa.Table | None:
         """Return the changes of a cluster that its applier overwrote, as `OVERWRITTEN`; None without any."""
-        rows = np.flatnonzero(self.decisions[number] >= 0)
+        rows, made = np.flatnonzero(self.decisions[number] >= 0), self.result.folded.decisions
+        rows = self.result.told_of(rows, made.apply[self.decisions[number][rows]])
         return self._table(number, rows) if len(rows) else None
 
     def _shared_rows(self) -> Bool:

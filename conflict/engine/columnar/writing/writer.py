@@ -98,6 +98,7 @@ def _open_decisions(result: FoldedBucket, number: int, functions: Sequence[Funct
     candidates, tracked, conflicts = result.folded.candidates, result.folded.tracked, result.conflicts
     several = np.flatnonzero(candidates & (candidates - 1))  # more than one bit
     several = several[result.applies.applier[tracked.apply[several]] == number]
+    several = result.told_of(several, tracked.apply[several])
     mine = tracked.apply[several], tracked.group[several]
     rejected = np.zeros(len(several), np.bool_)
     are_rejected(*(*each_read_only(*mine, conflicts.offsets, conflicts.groups), rejected))
@@ -174,7 +175,8 @@ class _Filling:
     def lines(self) -> Int64:
         """The numbers of the decisions that have a line."""
         decisions = self.result.folded.decisions
-        return has_a_line(decisions.verdict, decisions.source < 0, every=self.options.all_outcomes)
+        lines = has_a_line(decisions.verdict, decisions.source < 0, every=self.options.all_outcomes)
+        return self.result.told_of(lines, decisions.apply[lines])
 
     def cluster(self, number: int) -> ClusterLedger:
         """Return what the applier of a cluster did."""

@@ -1,0 +1,241 @@
+"""
+The epochs after an earlier result, and what that result knows of those before: the folder ``state`` of a result.
+
+    state/boundary.json                      up to where it has been decided, counters until then
+    state/conflicts.parquet                  the transactions in conflict until then
+    state/rows/bucket=00000.parquet          the rows as they stood, see `conflict.engine.columnar.standing_rows`
+    state/images/bucket=00000.parquet        their values
+    state/shown/bucket=00000.parquet         what logs said last, see `conflict.engine.columnar.shown_rows`
+
+Computes docs/windows.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from conflict.documents import read
+from conflict.engine.columnar.boundary import Boundary
+from conflict.engine.columnar.bucket import Bucket
+from conflict.engine.columnar.shown_rows import ShownRows, read_shown
+from conflict.engine.columnar.standing_rows import read_standing, refuse_other_keys
+from conflict.engine.ledger.layout import refuse_damaged_result
+from conflict.errors import HistoryError
+from conflict.history.grid.folder import Folder
+from conflict.history.grid.manifest import Manifest
+from conflict.history.run import Run
+from conflict.history.scheduling.schedule_columns import ScheduleColumns
+from conflict.history.scheduling.start import LAST, Bounds
+from conflict.results.run_document import configuration_json
+
+STATE = "state"
+_BOUNDARY, _CONFLICTS = "boundary.json", "conflicts.parquet"
+CONFLICTS = pa.schema([("applier", pa.int64()), ("number", pa.int64()), ("group", pa.int64())])
+
+
+@attrs.frozen(kw_only=True)
+class ClusterState:
+    """
+    How far one cluster had come.
+
+    Attributes:
+        applied: How many epochs its applier had applied.
+        schedule: Digest of these epoch applies.
+        source_epoch: The last of these epochs; 0 for none.
+        epoch: Own epoch in which that was applied; 0 for none.
+        group: Group of that epoch.
+        seen: The last own epoch of its log.
+        files: Its binlog files in the History.
+        counters: Its status counters until then.
+        exceptions: By exceptions table, how often counting had started again, SQL node, restarts of that, and the last
+            number that was used.
+    """
+
+    applied: int
+    schedule: str
+    source_epoch: int
+    epoch: int
+    group: int
+    seen: int
+    files: list[str]
+    counters: dict[str, int]
+    exceptions: dict[str, list[list[int]]]
+
+
+@attrs.frozen(kw_only=True)
+class BucketState:
+    """
+    What was known of a bucket.
+
+    Attributes:
+        keys: How many keys it had.
+        digest: That of their identities.
+        following: Per cluster, the first own epoch with changes that its rows lack.
+    """
+
+    keys: int
+    digest: int
+    following: list[int]
+
+
+@attrs.frozen(kw_only=True)
+class State:
+    """
+    The document ``boundary.json``.
+
+    Attributes:
+        version: That of the program.
+        configuration: Digest of what decides: tables, functions, roles, servers.
+        clusters: The clusters, by name.
+        buckets: The buckets, in order.
+    """
+
+    version: str
+    configuration: str
+    clusters: dict[str, ClusterState]
+    buckets: list[BucketState]
+
+
+@attrs.frozen(eq=False)
+class Window:
+    """
+    What an earlier result knows.
+
+    Attributes:
+        folder: Its state.
+        state: The document.
+        boundary: Up to where it has been decided.
+    """
+
+    folder: Folder
+    state: State
+    boundary: Boundary
+
+    def bounds_of(self, bucket: int, manifest: Manifest) -> dict[str, Bounds]:
+        """Return, per cluster, the own epochs of which rows of a bucket are read."""
+        following = self.state.buckets[bucket].following
+        return {
+            name: Bounds(min(first, own.epoch), manifest.last_epochs[name] if manifest.is_cut(name) else LAST)
+            for (name, own), first in zip(self.state.clusters.items(), following, strict=True)
+        }
+
+    def unseen(self, manifest: Manifest) -> dict[str, Bounds]:
+        """Return, per cluster, the own epochs that its log had not when the earlier result was made."""
+        return {
+            name: Bounds(own.seen + 1, manifest.last_epochs[name] if manifest.is_cut(name) else LAST)
+            for name, own in self.state.clusters.items()
+        }
+
+    def shown(self, bucket: Bucket) -> ShownRows:
+        """Return what logs said last, up to there, of the rows of a bucket."""
+        return read_shown(self.folder, bucket.number, len(bucket.key_table))
+
+    def later(self, bucket: Bucket) -> Bucket:
+        """
+        Return a bucket with what came after its rows stood, and what binlogs show of later epoch applies.
+
+        Raises:
+            HistoryError: It is a bucket of another History.
+        """
+        known = self.state.buckets[bucket.number]
+        identities = bucket.keys.column("identity")
+        refuse_other_keys(self.folder, identities, bucket.number, (known.keys, known.digest))
+        shown = []
+        for own, each in zip(self.state.clusters.values(), bucket.consequences, strict=True):
+            epoch, group = each.array("epoch"), each.array("group")
+            shown.append(each.of((epoch > own.epoch) | ((epoch == own.epoch) & (group > own.group))))
+        after = bucket.after(read_standing(self.folder, bucket.number, bucket.key_table))
+        return attrs.evolve(after, consequences=tuple(shown))
+
+
+def digest_of_schedule(own: ScheduleColumns, applied: int) -> str:
+    """Return a digest of the first epochs that an applier applied."""
+    digest, columns = hashlib.sha256(), own.applied_alone().columns
+    for name in sorted(columns):
+        digest.update(name.encode() + np.ascontiguousarray(columns[name][:applied]).tobytes())
+    return digest.hexdigest()
+
+
+def digest_of_configuration(run: Run) -> str:
+    """Return a digest of what decides in a run besides its binlogs: tables, functions, servers, filters."""
+    document = configuration_json(run)
+    clusters = {name: {**own, "binlogs": None} for name, own in document["clusters"].items()}
+    filters = {" ".join(pair): attrs.asdict(each) for pair, each in run.links.filters.items()}
+    skips = run.configuration.skip_missing
+    deciding = {**document, "clusters": clusters, "filters": filters, "skip_missing": skips}
+    return hashlib.sha256(json.dumps(deciding, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def write_state(folder: Folder, state: State, boundary: Boundary) -> None:
+    """Write what concerns all rows."""
+    columns = [pa.array(each) for each in boundary.conflicts.T]
+    folder.write_table(_CONFLICTS, pa.table(columns, schema=CONFLICTS))
+    folder.write_json(_BOUNDARY, attrs.asdict(state))
+
+
+def read_window(earlier: Folder, version: str, configuration: str) -> Window:
+    """
+    Read what an earlier result knows.
+
+    Args:
+        earlier: Folder of the result.
+        version: That of this program.
+        configuration: See `State`.
+
+    Raises:
+        HistoryError: It has no state, or one of another version or configuration.
+    """
+    folder = earlier.below(STATE)
+    if not folder.exists(_BOUNDARY):
+        message = f"{earlier.uri} has no state to go on from; resolve with --keep-state, and see what it says"
+        raise HistoryError(message)
+    refuse_damaged_result(earlier, earlier.read_json("run.json"))
+    state = read(State, folder.read_json(_BOUNDARY), _BOUNDARY)
+    if (state.version, state.configuration) != (version, configuration):
+        what = "by another version" if state.version != version else "with other tables, functions or servers"
+        message = f"{earlier.uri} was resolved {what}; resolve all with --keep-state again"
+        raise HistoryError(message)
+    conflicts = folder.read_table(_CONFLICTS, CONFLICTS)
+    pairs = np.stack([each.to_numpy() for each in conflicts.columns], axis=1).reshape(-1, 3)
+    first, second = (own.applied for own in state.clusters.values())
+    counted = {
+        (name, table): {(era, server, restarts): last for era, server, restarts, last in series}
+        for name, own in state.clusters.items()
+        for table, series in own.exceptions.items()
+    }
+    return Window(folder, state, Boundary((first, second), pairs, counted))
+
+
+def refuse_other_history(window: Window, manifest: Manifest, schedule: Mapping[str, ScheduleColumns]) -> None:
+    """
+    Make sure that a History goes on from what an earlier result knows.
+
+    Args:
+        window: What that is.
+        manifest: What the History holds.
+        schedule: Per cluster, the epoch applies of its applier.
+
+    Raises:
+        HistoryError: It does not.
+    """
+    what = _difference(window.state, manifest, schedule)
+    if what is not None:
+        message = f"the state in {window.folder.uri} is not that of this History: {what}; resolve all again"
+        raise HistoryError(message)
+
+
+def _difference(state: State, manifest: Manifest, schedule: Mapping[str, ScheduleColumns]) -> str | None:
+    if list(state.clusters) != list(manifest.clusters) or len(state.buckets) != manifest.buckets:
+        return "it has other clusters or buckets"
+    for name, own in state.clusters.items():
+        if list(manifest.files[name])[: len(own.files)] != own.files:
+            return f"it has other binlogs of {name}"
+        if digest_of_schedule(schedule[name], own.applied) != own.schedule:
+            return f"{name} applied other epochs, or at other places"
+    return None
