@@ -308,7 +308,14 @@ class Run:
     @cached_property
     def numbers(self) -> TableNumbers:
         """The numbers of the tables, and the columns that are compared, or will be."""
-        kept = {**_awaited_columns(self.configuration, self.definitions), **self.kept_columns}
+        return self._numbers({**_awaited_columns(self.configuration, self.definitions), **self.kept_columns})
+
+    @property
+    def compared_columns(self) -> Mapping[str, str]:
+        """By table, the column that is compared now."""
+        return self._numbers(self.kept_columns).resolve_columns
+
+    def _numbers(self, kept: Mapping[str, str]) -> TableNumbers:
         return TableNumbers.of(self.data_schema.tables, self.setups.over_time.values(), kept)
 
     def restarts_within(self, cluster: str) -> list[Restart]:

@@ -114,10 +114,11 @@ class HistorySubject:
 
         Args:
             run: The run.
-            writing: Whether the run adds to the History. A run that only resolves it may ignore a resolve column.
+            writing: Whether the run adds to the History. A run that only resolves it may ignore a resolve column, and
+                needs none that is not compared yet.
         """
-        numbers = run.numbers
-        tables = table_definitions(numbers)
+        tables = table_definitions(run.numbers)
+        needed_columns = run.numbers.resolve_columns if writing else run.compared_columns
         found = []
         if self.clusters != run.links.server_ids:
             found.append(f"it is of {_servers(self.clusters)}, not of {_servers(run.links.server_ids)}")
@@ -128,7 +129,7 @@ class HistorySubject:
             found.append(f"appliers renamed databases otherwise: {before}, not {now}")
         for name in sorted(self.with_rows & tables.keys()):
             columns, others = self.tables[name], tables[name]
-            held, wanted = (each.resolve_columns.get(name) for each in (self, numbers))
+            held, wanted = (each.get(name) for each in (self.resolve_columns, needed_columns))
             if others[: len(columns) - 1] + others[-1:] != columns:
                 found.append(f"its table {name} is ({', '.join(columns)}), not ({', '.join(others)})")
             if held != wanted and (writing or wanted is not None):

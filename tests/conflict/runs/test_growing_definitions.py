@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from conflict.config.configuration import ClusterConfiguration, Configuration, LoggingServer, Span
 from conflict.engine.ledger.careful import CareKind
 from conflict.errors import ConfigurationError, HistoryError
+from conflict.history import run as run_module
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.kept_outlines import earlier_outlines, known_or_made
 from conflict.history.grid.manifest import load_manifest
@@ -226,6 +227,27 @@ def test_several_ingests_give_what_one_gives(name: str, seed: int, setting: int,
                 assert "keeps no column of d.copy for a conflict function, not column x" in refusal
                 return
         assert logs.found(grown, Folder(f"{folder}/of-grown")) == expected
+
+
+@pytest.mark.parametrize(("name", "table"), [("renamed and created", "d.other (2)"), ("exchanged", "d.copy")])
+def test_a_history_that_lacks_a_column_of_a_table_to_come(
+    name: str, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Values that a cluster will compare once it has the table are asked for when rows are added, not before."""
+    logs = Logs.write(tmp_path, 0, 2, CONTINUED[name])
+    old, new = Folder(str(tmp_path / "old")), Folder(str(tmp_path / "new"))
+    night = {"A": 1.0, "B": 0.0}
+    with monkeypatch.context() as earlier:
+        earlier.setattr(run_module, "_awaited_columns", lambda *_: {})
+        logs.ingest(old, night)
+    logs.ingest(new, night)
+    held = [load_manifest(history) for history in (old, new)]
+    assert [each is not None and table in each.resolve_columns for each in held] == [False, True]
+    run = make_run(logs.configuration)
+    assert finished_history(old, run) == held[0]
+    found, expected = (results(run, each, Folder(f"{each.uri}-result")) for each in (old, new))
+    assert found == expected
+    assert f"keeps no column of {table} for a conflict function, not column x" in logs.refused(old, ALL)
 
 
 def test_a_run_whose_logs_are_longer_resolves_a_history(tmp_path: Path):
