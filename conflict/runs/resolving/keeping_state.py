@@ -15,12 +15,13 @@ from conflict.engine.columnar.boundary import Boundary, conflicts_before
 from conflict.engine.columnar.folded_bucket import FoldedBucket, count_bucket
 from conflict.engine.columnar.shown_rows import ShownRows, write_shown
 from conflict.engine.columnar.standing_rows import digest_of_keys, write_standing
-from conflict.engine.columnar.writing.standing import stood_before
+from conflict.engine.columnar.writing.standing import Place, stood_before
 from conflict.engine.inference.moments import Moments
 from conflict.engine.kernels.arrays import Bool, EpochApplies
 from conflict.engine.ledger.summary import RunSummary
 from conflict.history.scheduling.schedule_columns import ScheduleColumns, among
 from conflict.history.scheduling.start import LAST
+from conflict.history.timeline import START, Position
 from conflict.rules.counters import add_counters, transaction_counters
 from conflict.runs.resolving.bucket_tasks import BucketTask, decided
 from conflict.runs.resolving.deciding_applies import Schedule
@@ -84,18 +85,18 @@ class _KeepTask:
 
     Attributes:
         task: Its task.
-        before: Number of the epoch apply before which they are kept.
+        latest: The place at which they are kept, or before.
     """
 
     task: BucketTask
-    before: int
+    latest: Place
 
     def keep(self) -> _Kept:
         """Write its rows."""
         run, applies = self.task.run, self.task.applies.load()
         bucket = self.task.load(images=True)
         result = decided(self.task, bucket, candidates=False)
-        stood = stood_before(result, self.before)
+        stood = stood_before(result, self.latest)
         write_standing(run.out.below(STATE), bucket.number, stood.rows)
         self._keep_shown()
         identities = bucket.keys.column("identity")
@@ -104,7 +105,7 @@ class _KeepTask:
         state = BucketState(
             keys=len(identities), digest=digest_of_keys(identities, len(identities)), following=following
         )
-        told = np.arange(len(applies)) < self.before
+        told = np.arange(len(applies)) < self.latest.before
         result = _telling(result, told if result.told is None else told & result.told)
         return _Kept(state, [each.counters for each in count_bucket(result)])
 
@@ -145,7 +146,8 @@ def keep_state(
     run, found = job.run, resolved.found
     sure = sure_applies(schedule, found.applies, unsure)
     before = sure if at is None else min(at, sure)
-    tasks = [_KeepTask(task, before) for task in job.tasks_at_end(found)]
+    latest = Place(before, _begun(schedule, found.applies, before))
+    tasks = [_KeepTask(task, latest) for task in job.tasks_at_end(found)]
     kept = job.stage("keeping rows", _KeepTask.keep, tasks)
     clusters = {
         cluster.name: _cluster_state(
@@ -160,6 +162,28 @@ def keep_state(
     )
     write_state(run.out.below(STATE), state, boundary)
     return state
+
+
+def _begun(schedule: Schedule, applies: EpochApplies, before: int) -> tuple[Position, Position]:
+    """
+    Return, per cluster, the own position after which its applier began with the epochs that it had not applied yet.
+
+    The other cluster logged the next of these after it had news of that position. What no log has yet is not known.
+
+    Args:
+        schedule: Per cluster, the epoch applies of its applier.
+        applies: All in order.
+        before: Number of the first one that had not come.
+    """
+    found = list[Position]()
+    for side, own in enumerate(schedule.values()):
+        mine = np.flatnonzero(applies.applier[:before] == side)
+        last = applies.foreign_epoch[mine[-1]] if len(mine) else np.uint64(0)
+        later = np.flatnonzero(own["foreign_epoch"] > last)
+        epochs, groups = own["arrived_epoch"][later], own["arrived_group"][later]
+        first = np.lexsort((groups, epochs))[:1]
+        found.append((int(epochs[first[0]]), int(groups[first[0]])) if len(first) else START)
+    return found[0], found[1]
 
 
 def _cluster_state(

@@ -1,9 +1,10 @@
 """
 The rows of a decided bucket as they stood: before an epoch apply, or the last time before that.
 
-A row stands where nothing of it is on its way: whatever was made before had been received before. So the part of the
-bucket that comes before is decided by itself, and the rows at its end are those that are wanted. That does not change
-what is decided of the rest: the kernels judge each key alone, and which transactions are in conflict is given.
+A row stands where nothing of it is on its way: whatever was made before had been received before, and no later epoch
+can have been judged as the row was before one of these changes. So the part of the bucket that comes before is decided
+by itself, and the rows at its end are those that are wanted. That does not change what is decided of the rest: the
+kernels judge each key alone, and which transactions are in conflict is given.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from conflict.engine.columnar.image_values import ImageReader, ImageValues
 from conflict.engine.columnar.setups import rules_of
 from conflict.engine.columnar.standing_rows import WRITER, StandingRows
 from conflict.engine.columnar.writing.winners import last_written
-from conflict.engine.kernels.arrays import Bool, EpochApplies, Int64, RowMoments
+from conflict.engine.kernels.arrays import Bool, BucketRows, EpochApplies, Int64, RowMoments
 from conflict.engine.kernels.fold import fold
 from conflict.engine.kernels.provenance import ABSENT_IMAGE
 from conflict.engine.kernels.records import packed_changes
 from conflict.engine.kernels.settled import settle
 from conflict.history.shown_effects import bitmap_of
+from conflict.history.timeline import Position
 from ndb_formats.columnar.kernel import each_read_only
 from ndb_formats.events.row_image import RowLayout
 
@@ -58,13 +60,27 @@ def made_before(applies: EpochApplies, side: int, epoch: np.ndarray, group: np.n
 _GROUPS = 1 << 32  # more than an epoch has
 
 
-def settled_at(result: FoldedBucket, before: int) -> tuple[Int64, tuple[Int64, Int64]]:
+@attrs.frozen
+class Place:
+    """
+    The latest place at which rows are to stand.
+
+    Attributes:
+        before: Before the epoch apply of that number; the number of all for the end.
+        begun: Per cluster, the own position after which its applier can have begun with an epoch that it applied later.
+    """
+
+    before: int
+    begun: tuple[Position, Position]
+
+
+def settled_at(result: FoldedBucket, latest: Place) -> tuple[Int64, tuple[Int64, Int64]]:
     """
     Return the last place at which each row was settled, and where own changes were made.
 
     Args:
         result: A decided bucket.
-        before: The latest place: before that epoch apply.
+        latest: The latest place.
 
     Returns:
         The place of each row, shape (keys,); and per cluster that of each own change, shape (changes,).
@@ -75,12 +91,16 @@ def settled_at(result: FoldedBucket, before: int) -> tuple[Int64, tuple[Int64, I
         received = np.full(len(rows), _NEVER)
         mine = np.flatnonzero((decisions.source >= 0) & (applies.applier[decisions.apply] == 1 - side))[::-1]
         received[decisions.source[mine]] = decisions.apply[mine]  # the first one of a change stays
-        made = np.minimum(made_before(applies, side, rows.epoch, rows.group), received)
+        following = made_before(applies, side, rows.epoch, rows.group)
+        made = np.minimum(following, received)
         # What was made before a change that was received had been made by then, too, though nobody received it.
         order = np.lexsort((np.arange(len(rows)), rows.group, rows.epoch))
         made[order] = np.minimum.accumulate(made[order][::-1])[::-1]
         dropped = _dropped(result, 1 - side)[result.bucket.key_table[rows.key]]
-        parts.append((rows.key, made, np.where(dropped, made, received)))
+        ends = np.where(dropped, made, received)
+        # An epoch applied later may have been judged before the change: open until its own applier's next commit.
+        is_open = (following >= latest.before) & _after(rows, latest.begun[side])
+        parts.append((rows.key, made, np.where(is_open, np.maximum(ends, following), ends)))
         own.append(made)
     received = np.full(len(logged), _NEVER)
     mine = np.flatnonzero(decisions.source < 0)[::-1]
@@ -92,9 +112,15 @@ def settled_at(result: FoldedBucket, before: int) -> tuple[Int64, tuple[Int64, I
         parts.append((logged.key[sent], made, np.where(dropped, made, received[sent])))
     key, made, received = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     order = np.argsort(-made, kind="stable")
-    at = np.full(len(result.bucket.key_table), before, np.int64)
+    at = np.full(len(result.bucket.key_table), latest.before, np.int64)
     settle(*each_read_only(key[order].astype(np.int32), made[order], received[order]), at)
     return at, (own[0], own[1])
+
+
+def _after(rows: BucketRows, position: Position) -> Bool:
+    """Return which own changes come after an own position. Shape (changes,)."""
+    epoch, group = np.uint64(position[0]), position[1]
+    return np.asarray((rows.epoch > epoch) | ((rows.epoch == epoch) & (rows.group > group)))
 
 
 def _dropped(result: FoldedBucket, applier: int) -> Bool:
@@ -117,18 +143,18 @@ class Stood:
     following: tuple[int | None, int | None]
 
 
-def stood_before(result: FoldedBucket, before: int) -> Stood:
+def stood_before(result: FoldedBucket, latest: Place) -> Stood:
     """
-    Return the rows of a decided bucket as they stood before an epoch apply, or earlier.
+    Return the rows of a decided bucket as they stood at a place, or earlier.
 
     Args:
         result: The bucket, with its images.
-        before: Number of the epoch apply; the number of all for the end.
+        latest: The place.
 
     Raises:
         FormatError: A value cannot be read.
     """
-    at, made = settled_at(result, before)
+    at, made = settled_at(result, latest)
     bucket, standing = result.bucket, result.bucket.standing or StandingRows.none(result.bucket.key_table)
     kept = [place < at[rows.key] for place, rows in zip(made, bucket.rows, strict=True)]
     changes = tuple(each.of(chosen) for each, chosen in zip(bucket.changes, kept, strict=True))
@@ -168,9 +194,9 @@ def _images(ended: FoldedBucket) -> tuple[Int64, pa.BinaryArray, np.ndarray, lis
     for table, layout in enumerate(bucket.layouts):
         for columns, key, side, numbers in _alike(ended, table):
             assert layout is not None
-            # A row that is the same on both clusters has one image.
-            distinct, which = np.unique(numbers, axis=0, return_inverse=True)
-            image[key, side] = count + which.ravel()
+            kept, which = _distinct(key, side, numbers)
+            distinct = numbers[kept]
+            image[key, side] = count + which
             for batch, values in reader.in_batches(table, len(distinct), distinct.__getitem__):
                 images.append(_joined(values, layout, columns, distinct[batch]))
             carried.append(np.full(len(distinct), bitmaps.setdefault(bitmap_of(columns.tolist()), len(bitmaps))))
@@ -193,10 +219,32 @@ def _alike(ended: FoldedBucket, table: int) -> Iterator[tuple[Int64, Int64, Int6
     side, key = np.nonzero(final.exists & (bucket.key_table == table))
     numbers = final.images[side[:, None], bucket.slots[key][:, None] + np.arange(width)]
     shown = numbers != ABSENT_IMAGE
-    patterns, which = np.unique(shown, axis=0, return_inverse=True)
+    if (shown == shown[:1]).all():  # usual, and quicker to see than to find out
+        patterns, which = shown[:1], np.zeros(len(shown), np.int64)
+    else:
+        patterns, which = np.unique(shown, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
         mine, columns = np.flatnonzero(which.ravel() == number), np.flatnonzero(pattern)
         yield columns, key[mine], side[mine], numbers[mine][:, columns]
+
+
+def _distinct(key: Int64, side: Int64, numbers: Int64) -> tuple[Bool, Int64]:
+    """
+    Return which rows need an image of their own, and the image of each: a row that is alike on both clusters has one.
+
+    Args:
+        key: The key of each row, in order for each cluster. Shape (rows,).
+        side: Its cluster, in order.
+        numbers: The images that its columns come from. Shape (rows, columns).
+    """
+    count = int(np.searchsorted(side, 1))
+    kept, twin = np.ones(len(key), np.bool_), np.arange(len(key))
+    at = np.searchsorted(key[:count], key[count:])
+    there = np.flatnonzero(at < count)
+    there = there[key[at[there]] == key[count + there]]
+    there = there[(numbers[at[there]] == numbers[count + there]).all(axis=1)]
+    kept[count + there], twin[count + there] = False, at[there]
+    return kept, (np.cumsum(kept) - 1)[twin]
 
 
 def _joined(values: ImageValues, layout: RowLayout, columns: Int64, numbers: Int64) -> pa.Array:
