@@ -97,6 +97,10 @@ def with_defaults(count: int, columns: Columns) -> dict[str, npt.NDArray[Any]]:
     return {**{name: np.broadcast_to(value, count) for name, value in others.items()}, **columns}
 
 
+# Where those without a trace were found to be: which ones, their places, and whether they were applied at all.
+PLACES = ("foreign_epoch", "period", "epoch", "group", "applied")
+
+
 class ColumnsOnDemand(Mapping[str, npt.NDArray[Any]]):
     """All of `COLUMNS`, each made when it is asked for."""
 
@@ -271,6 +275,25 @@ class ScheduleColumns:
             changed["applied"][place] = apply is not None
             if apply is not None:
                 changed["epoch"][place], changed["group"][place] = apply.epoch, apply.group
+        return attrs.evolve(self, columns=_Changed(self.columns, numbers, changed))
+
+    def with_given(self, known: Columns) -> ScheduleColumns:
+        """
+        Return them with places given that were found before.
+
+        Args:
+            known: By name, `PLACES` of those, in the order of their foreign epochs.
+        """
+        numbers = self.windowed
+        foreign, period = self._keys(numbers)
+        at = np.searchsorted(known["foreign_epoch"], foreign)
+        there = np.flatnonzero(at < len(known["foreign_epoch"]))
+        same = (known["foreign_epoch"][at[there]] == foreign[there]) & (known["period"][at[there]] == period[there])
+        numbers, at = numbers[there[same]], at[there[same]]
+        (epoch, group), count = _GIVEN.before, len(numbers)
+        changed: dict[str, npt.NDArray[Any]] = {name: known[name][at] for name in ("epoch", "group", "applied")}
+        changed["before_epoch"], changed["before_group"] = np.full(count, epoch, np.uint64), np.full(count, group)
+        changed["certain"] = np.full(count, _GIVEN.certain)
         return attrs.evolve(self, columns=_Changed(self.columns, numbers, changed))
 
     def _keys(self, numbers: Int64) -> tuple[npt.NDArray[Any], ...]:

@@ -7,9 +7,11 @@ What cannot be carried over is said in words, and nothing is kept.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from conflict.engine.columnar.boundary import Boundary, conflicts_before
 from conflict.engine.columnar.folded_bucket import FoldedBucket, count_bucket
@@ -19,7 +21,7 @@ from conflict.engine.columnar.writing.standing import Place, stood_before
 from conflict.engine.inference.moments import Moments
 from conflict.engine.kernels.arrays import Bool, EpochApplies
 from conflict.engine.ledger.summary import RunSummary
-from conflict.history.scheduling.schedule_columns import ScheduleColumns, among
+from conflict.history.scheduling.schedule_columns import PLACES, ScheduleColumns, among
 from conflict.history.scheduling.start import LAST
 from conflict.history.timeline import START, Position
 from conflict.rules.counters import add_counters, transaction_counters
@@ -102,8 +104,14 @@ class _KeepTask:
         identities = bucket.keys.column("identity")
         last = [run.manifest.last_epochs[name] for name in bucket.clusters]
         following = [end + 1 if each is None else each for each, end in zip(stood.following, last, strict=True)]
+        before = frozenset() if run.window is None else run.window.showing(bucket.number)
         state = BucketState(
-            keys=len(identities), digest=digest_of_keys(identities, len(identities)), following=following
+            keys=len(identities),
+            digest=digest_of_keys(identities, len(identities)),
+            following=following,
+            showing=[
+                name in before or len(each) > 0 for name, each in zip(bucket.clusters, bucket.consequences, strict=True)
+            ],
         )
         told = np.arange(len(applies)) < self.latest.before
         result = _telling(result, told if result.told is None else told & result.told)
@@ -160,8 +168,17 @@ def keep_state(
     state = State(
         version=version, configuration=configuration, clusters=clusters, buckets=[each.state for each in kept]
     )
-    write_state(run.out.below(STATE), state, boundary)
+    places = {name: _places(own, clusters[name].applied) for name, own in schedule.items()}
+    write_state(run.out.below(STATE), state, boundary, places)
     return state
+
+
+def _places(own: ScheduleColumns, applied: int) -> dict[str, npt.NDArray[Any]]:
+    """Return `PLACES` of the epochs without a trace among the first ones of an applier; `applied`: of these."""
+    last = np.flatnonzero(own["applied"])[applied - 1] if applied else -1
+    numbers = np.flatnonzero(~own["traced"][: last + 1])
+    numbers = numbers[np.argsort(own["foreign_epoch"][numbers], kind="stable")]
+    return {name: own[name][numbers] for name in PLACES}
 
 
 def _begun(schedule: Schedule, applies: EpochApplies, before: int) -> tuple[Position, Position]:

@@ -148,10 +148,10 @@ def settle_history(
     if log_part.starts_in_the_middle and not common.refreshes_tell:
         return CareKind.MIDDLE_REFRESHES
     if options.after is not None:
-        common = attrs.evolve(common, window=window_after(options.after, run, common, schedule))
+        window = window_after(options.after, run, common, schedule)
+        common, schedule = attrs.evolve(common, window=window), window.with_places(schedule)
     job = ResolveJob(runner, common, progress)
-    # What the binlogs leave open is looked for in the whole History of a row.
-    settling = Settling(runner, _without_window(common), run, progress, changes)
+    settling = Settling(runner, common, run, progress, changes)
     placed = settling.place_untraced(schedule) if any(len(own.windowed) for own in schedule.values()) else None
     tables = frozenset(table for known in run.setups.at_end.values() for table in known)
     settle = partial(_settled, job, schedule, tables=tables, unlogged=unlogged.changes, configured=run)
@@ -164,10 +164,6 @@ def settle_history(
             job.clear()
             settled = settle(again)
     return _explained(settled, settling) if use_evidence and not isinstance(settled, CareKind) else settled
-
-
-def _without_window(run: TaskInputs) -> TaskInputs:
-    return attrs.evolve(run, window=None)
 
 
 def _with_care(
@@ -242,7 +238,9 @@ def _explained(settled: SettledHistory, settling: Settling) -> SettledHistory | 
     # What is explained can leave other rows open than before.
     while more:
         known, more = moments.found, False
-        moments, located = attrs.evolve(settling, common=_without_window(job.run)).find_moments(schedule, examined.rows)
+        # What the binlogs leave open is looked for in the whole History of a row.
+        whole = attrs.evolve(job.run, window=None)
+        moments, located = attrs.evolve(settling, common=whole).find_moments(schedule, examined.rows)
         if moments.found != known:
             job.clear()
             applied = [

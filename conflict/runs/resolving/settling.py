@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
+from itertools import product
 
 import attrs
 import numpy as np
@@ -17,7 +18,7 @@ from conflict.config.arguments import StageProgress
 from conflict.engine.columnar.applier_stops import can_stop_by_rows
 from conflict.engine.columnar.contested import ContestedRows
 from conflict.engine.columnar.order import Located
-from conflict.engine.inference.background import Recorded
+from conflict.engine.inference.background import Recorded, backgrounds_at_start
 from conflict.engine.inference.moments import Moments, find_moments
 from conflict.engine.inference.placement import LinkFacts, Placed, can_be_skips, place_untraced
 from conflict.engine.inference.row_states import StatesOfRows
@@ -231,7 +232,15 @@ class Settling:
             parts, schedule, {name: own.windowed for name, own in schedule.items()}
         )
         setups, skip_missing = self.run.setups.at_start, self.run.configuration.skip_missing
-        return place_untraced(history, setups, recorded, skip_missing=skip_missing, whole=whole, facts=facts)
+        start = None
+        if self.common.window is not None:
+            start = backgrounds_at_start(history, setups, recorded)
+            for (name, each), part in product(start.items(), parts):
+                each.cluster.store.rows.update(part.standing[name])
+                each.at_start.rows.update(part.standing[name])
+        return place_untraced(
+            history, setups, recorded, skip_missing=skip_missing, whole=whole, facts=facts, start=start
+        )
 
     def find_moments(self, schedule: Schedule, examined: OpenRows) -> tuple[Moments, Located]:
         """

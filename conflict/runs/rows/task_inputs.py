@@ -264,6 +264,11 @@ class TaskInputs:
 
     def load_bucket(self, number: int, *, images: bool = True) -> Bucket:
         """Read a bucket, with its images or without."""
+        bucket = self.load_undecided(number, images=images)
+        return bucket if self.window is None else self.window.told(bucket)
+
+    def load_undecided(self, number: int, *, images: bool = True) -> Bucket:
+        """Read a bucket, also what binlogs show of epoch applies that were told before, as far as its rows lack it."""
         layouts = self.manifest.layouts(self.numbers)
         bounds = self.part.bounds if self.window is None else self.window.bounds_of(number, self.manifest)
         bucket = load_bucket(self.history, number, self.manifest, self.numbers, layouts, images=images, bounds=bounds)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.kernels.arrays import Bool, Int64
+from conflict.engine.reference.row_store import Row, RowKey
 from conflict.history.grid.schemas import IMAGES, PLACE
 from conflict.history.grid.writer import IDENTITY_PREFIX
 from conflict.history.row_identities import identities_without_key
@@ -64,12 +65,14 @@ class TouchedRows:
             of what the row was given, 0 where that is not known.
         located: Bucket and number in it of each row, by table and key.
         showing: Clusters whose binlogs show something of their applier's work on any row of the bucket.
+        standing: Per cluster, the rows before these changes; none where a row has all of its changes.
     """
 
     changes: dict[str, list[dict[str, Any]]]
     effects: dict[str, list[tuple[int, int, str, bytes, Effect, int]]]
     located: dict[tuple[str, bytes], tuple[int, int]]
     showing: frozenset[str]
+    standing: dict[str, dict[RowKey, Row]] = attrs.field(factory=dict)
 
     @classmethod
     def joined(cls, parts: Sequence[TouchedRows]) -> TouchedRows:
@@ -85,7 +88,7 @@ class TouchedRows:
 
 def read_touched(task: TouchedTask) -> TouchedRows:
     """Read the rows of a bucket that the epochs touch, with all that their state at the epochs' places depends on."""
-    whole = task.run.load_bucket(task.bucket)
+    whole, window = task.run.load_undecided(task.bucket), task.run.window
     looked_at = _looked_at(whole, task)
     careful = _needed_as_a_whole(whole, task)
     chosen = careful.copy()
@@ -100,7 +103,8 @@ def read_touched(task: TouchedTask) -> TouchedRows:
         chosen[each.key] = True
     sides = zip(bucket.changes, bucket.consequences, spans, strict=True)
     rows = [[rows_in_spans(columns, each) for columns in both] for *both, each in sides]
-    return attrs.evolve(rows_of_bucket(bucket, chosen, rows), showing=_showing(whole))
+    showing = _showing(whole) if window is None else _showing(whole) | window.showing(task.bucket)
+    return attrs.evolve(rows_of_bucket(bucket, chosen, rows), showing=showing, standing=_standing(bucket, chosen))
 
 
 def _looked_at(bucket: Bucket, task: TouchedTask) -> list[Int64]:
@@ -175,6 +179,24 @@ def _located(bucket: Bucket, needed: Bool) -> dict[tuple[str, bytes], tuple[int,
 
 def _showing(bucket: Bucket) -> frozenset[str]:
     return frozenset(name for name, own in zip(bucket.clusters, bucket.consequences, strict=True) if len(own))
+
+
+def _standing(bucket: Bucket, chosen: Bool) -> dict[str, dict[RowKey, Row]]:
+    """Return, per cluster, some rows as they stood before the bucket's changes. Shape of `chosen` (keys,)."""
+    found: dict[str, dict[RowKey, Row]] = {name: {} for name in bucket.clusters}
+    if bucket.standing is None:
+        return found
+    standing, places = bucket.standing, _located(bucket, chosen)
+    for place, (_, number) in places.items():
+        for side in np.flatnonzero(standing.exists[number]).tolist():
+            state, image = standing.states[number, side], int(standing.image[number, side])
+            layout, carried = bucket.layouts[state["table"]], standing.bitmaps[standing.carried[image]]
+            assert layout is not None
+            row = Row({}, local=bool(state["local"]), epoch=int(state["epoch"]))
+            values = _image(standing.images[image].as_py(), carried, layout)
+            written = {} if values is None else dict(zip(values.present, values.payloads, strict=True))
+            found[bucket.clusters[side]][place] = attrs.evolve(row, payloads=written)
+    return found
 
 
 def _changes(bucket: Bucket, side: int, rows: Int64) -> list[dict[str, Any]]:

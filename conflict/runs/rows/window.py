@@ -3,6 +3,7 @@ The epochs after an earlier result, and what that result knows of those before: 
 
     state/boundary.json                      up to where it has been decided, counters until then
     state/conflicts.parquet                  the transactions in conflict until then
+    state/places.parquet                     where epochs without a trace were applied until then
     state/rows/bucket=00000.parquet          the rows as they stood, see `conflict.engine.columnar.standing_rows`
     state/images/bucket=00000.parquet        their values
     state/shown/bucket=00000.parquet         what logs said last, see `conflict.engine.columnar.shown_rows`
@@ -15,10 +16,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from conflict.documents import read
 from conflict.engine.columnar.boundary import Boundary
@@ -30,13 +34,16 @@ from conflict.errors import HistoryError
 from conflict.history.grid.folder import Folder
 from conflict.history.grid.manifest import Manifest
 from conflict.history.run import Run
-from conflict.history.scheduling.schedule_columns import ScheduleColumns
+from conflict.history.scheduling.schedule_columns import COLUMNS, PLACES, ScheduleColumns
 from conflict.history.scheduling.start import LAST, Bounds
 from conflict.results.run_document import configuration_json
 
 STATE = "state"
-_BOUNDARY, _CONFLICTS = "boundary.json", "conflicts.parquet"
+_BOUNDARY, _CONFLICTS, _PLACES = "boundary.json", "conflicts.parquet", "places.parquet"
 CONFLICTS = pa.schema([("applier", pa.int64()), ("number", pa.int64()), ("group", pa.int64())])
+_PLACED = pa.schema([("applier", pa.string()), *((name, pa.from_numpy_dtype(COLUMNS[name].kind)) for name in PLACES)])
+# By applier and name, `PLACES`.
+Places = Mapping[str, Mapping[str, npt.NDArray[Any]]]
 
 
 @attrs.frozen(kw_only=True)
@@ -76,12 +83,14 @@ class BucketState:
     Attributes:
         keys: How many keys it had.
         digest: That of their identities.
-        following: Per cluster, the first own epoch with changes that its rows lack.
+        following: Per cluster, the first own epoch with changes, or work of its applier, that its rows lack.
+        showing: Per cluster, whether its log shows something of its applier's work on rows of the bucket.
     """
 
     keys: int
     digest: int
     following: list[int]
+    showing: list[bool]
 
 
 @attrs.frozen(kw_only=True)
@@ -111,11 +120,22 @@ class Window:
         folder: Its state.
         state: The document.
         boundary: Up to where it has been decided.
+        places: Where epochs without a trace were applied before.
     """
 
     folder: Folder
     state: State
     boundary: Boundary
+    places: Places
+
+    def with_places(self, schedule: Mapping[str, ScheduleColumns]) -> dict[str, ScheduleColumns]:
+        """Return the epoch applies with the places of those before the boundary."""
+        return {name: own.with_given(self.places[name]) for name, own in schedule.items()}
+
+    def showing(self, bucket: int) -> frozenset[str]:
+        """Return the clusters whose logs show something, up to there, of their appliers' work on rows of a bucket."""
+        shows = self.state.buckets[bucket].showing
+        return frozenset(name for name, each in zip(self.state.clusters, shows, strict=True) if each)
 
     def bounds_of(self, bucket: int, manifest: Manifest) -> dict[str, Bounds]:
         """Return, per cluster, the own epochs of which rows of a bucket are read."""
@@ -136,9 +156,17 @@ class Window:
         """Return what logs said last, up to there, of the rows of a bucket."""
         return read_shown(self.folder, bucket.number, len(bucket.key_table))
 
+    def told(self, bucket: Bucket) -> Bucket:
+        """Return a bucket with what binlogs show of epoch applies after the boundary alone."""
+        shown = []
+        for own, each in zip(self.state.clusters.values(), bucket.consequences, strict=True):
+            epoch, group = each.array("epoch"), each.array("group")
+            shown.append(each.of((epoch > own.epoch) | ((epoch == own.epoch) & (group > own.group))))
+        return attrs.evolve(bucket, consequences=tuple(shown))
+
     def later(self, bucket: Bucket) -> Bucket:
         """
-        Return a bucket with what came after its rows stood, and what binlogs show of later epoch applies.
+        Return a bucket with what came after its rows stood.
 
         Raises:
             HistoryError: It is a bucket of another History.
@@ -146,18 +174,16 @@ class Window:
         known = self.state.buckets[bucket.number]
         identities = bucket.keys.column("identity")
         refuse_other_keys(self.folder, identities, bucket.number, (known.keys, known.digest))
-        shown = []
-        for own, each in zip(self.state.clusters.values(), bucket.consequences, strict=True):
-            epoch, group = each.array("epoch"), each.array("group")
-            shown.append(each.of((epoch > own.epoch) | ((epoch == own.epoch) & (group > own.group))))
-        after = bucket.after(read_standing(self.folder, bucket.number, bucket.key_table))
-        return attrs.evolve(after, consequences=tuple(shown))
+        return bucket.after(read_standing(self.folder, bucket.number, bucket.key_table))
+
+
+_BOUNDS = {"before_epoch", "before_group", "certain"}  # of a place that is not known yet
 
 
 def digest_of_schedule(own: ScheduleColumns, applied: int) -> str:
-    """Return a digest of the first epochs that an applier applied."""
+    """Return a digest of the first epochs that an applier applied, and where."""
     digest, columns = hashlib.sha256(), own.applied_alone().columns
-    for name in sorted(columns):
+    for name in sorted(columns.keys() - _BOUNDS):
         digest.update(name.encode() + np.ascontiguousarray(columns[name][:applied]).tobytes())
     return digest.hexdigest()
 
@@ -172,8 +198,13 @@ def digest_of_configuration(run: Run) -> str:
     return hashlib.sha256(json.dumps(deciding, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def write_state(folder: Folder, state: State, boundary: Boundary) -> None:
+def write_state(folder: Folder, state: State, boundary: Boundary, places: Places) -> None:
     """Write what concerns all rows."""
+    placed = [
+        pa.table([pa.array([name] * len(own["epoch"]), pa.string()), *map(pa.array, own.values())], schema=_PLACED)
+        for name, own in places.items()
+    ]
+    folder.write_table(_PLACES, pa.concat_tables(placed))
     columns = [pa.array(each) for each in boundary.conflicts.T]
     folder.write_table(_CONFLICTS, pa.table(columns, schema=CONFLICTS))
     folder.write_json(_BOUNDARY, attrs.asdict(state))
@@ -209,7 +240,13 @@ def read_window(earlier: Folder, version: str, configuration: str) -> Window:
         for name, own in state.clusters.items()
         for table, series in own.exceptions.items()
     }
-    return Window(folder, state, Boundary((first, second), pairs, counted))
+    return Window(folder, state, Boundary((first, second), pairs, counted), _read_places(folder, state))
+
+
+def _read_places(folder: Folder, state: State) -> Places:
+    table = folder.read_table(_PLACES, _PLACED)
+    by_applier = {name: table.filter(pc.field("applier") == name) for name in state.clusters}
+    return {name: {column: own.column(column).to_numpy() for column in PLACES} for name, own in by_applier.items()}
 
 
 def refuse_other_history(window: Window, manifest: Manifest, schedule: Mapping[str, ScheduleColumns]) -> None:

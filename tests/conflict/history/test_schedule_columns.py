@@ -11,7 +11,7 @@ from conflict.errors import HistoryError
 from conflict.history.grid import epoch_files
 from conflict.history.grid.epoch_files import read_schedule, write_schedule
 from conflict.history.grid.folder import Folder
-from conflict.history.scheduling.schedule_columns import ScheduleColumns
+from conflict.history.scheduling.schedule_columns import PLACES, ScheduleColumns
 from conflict.history.timeline import START, EpochApply, Window
 from conflict.rules.replication_table import Role
 from tests.examples import examples
@@ -80,6 +80,21 @@ def test_places_that_were_found():
         *[(4, 0, False), (5, 0, True)],
     ]
     assert [each.epoch for each in found.applied_alone().applies()] == [1, 7, 3, 5]
+
+
+def test_places_that_are_known():
+    """An epoch whose place an earlier result knows has it, as if its trace were there; later ones are to be placed."""
+    bound, top = Window((9, 0)), 2**64 - 1
+    given = [EpochApply(epoch, 0, "B", epoch, window=bound) for epoch in (2, 2**63, top - 1, top)]
+    placed = [EpochApply(7, 3, "B", 2, window=bound), EpochApply(top, 8, "B", top - 1, window=bound)]
+    schedule = ScheduleColumns.of_applies("B", given)
+    known = schedule.with_places(placed).chosen(slice(3)).columns
+    found = schedule.with_given({name: known[name] for name in PLACES})
+    assert [(each.epoch, each.group, each.window, each.applied) for each in found.applies()] == [
+        *[(7, 3, None, True), (2**63, 0, None, False), (top, 8, None, True)],
+        (top, 0, bound, True),
+    ]
+    assert found.windowed.tolist() == [3]
 
 
 def test_rows_of_an_applier_that_are_apart(tmp_path: Path):

@@ -136,7 +136,7 @@ class Stood:
 
     Attributes:
         rows: The rows.
-        following: Per cluster, the first own epoch of a change that came after; None if there is none.
+        following: Per cluster, the first own epoch of a change, or an epoch apply, that came after; None for none.
     """
 
     rows: StandingRows
@@ -176,7 +176,10 @@ def stood_before(result: FoldedBucket, latest: Place) -> Stood:
     for side, (rows, chosen) in enumerate(zip(bucket.rows, kept, strict=True)):
         own = np.flatnonzero(chosen)  # in order: the last one of a key stays
         epoch[rows.key[own], side], group[rows.key[own], side] = rows.epoch[own], rows.group[own]
-        later = rows.epoch[~chosen]
+        # Changes, and work of the applier, from the first place on at which a row stands.
+        applied = np.flatnonzero(result.applies.applier == side)
+        first = applied[np.searchsorted(applied, at.min(initial=latest.before)) :][:1]
+        later = np.concatenate([rows.epoch[~chosen], result.applies.epoch[first]])
         following.append(int(later.min()) if len(later) else None)
     written = [last_written(ended, side) for side in range(len(result.clusters))]
     writer = {name: np.stack([each[name] for each in written], axis=1) for name in WRITER}

@@ -13,13 +13,17 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import conflict
+from conflict.config.run_file import load_run_file
 from conflict.engine.columnar.beyond_kernels import compares_reflected
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.grid.folder import Folder
+from conflict.history.preparing.definitions_over_time import make_run
 from conflict.history.run import Run
+from conflict.history.tasks import in_process
 from conflict.results.result import Result
 from conflict.rules.counters import add_counters
 from conflict.rules.replication_table import Role
+from conflict.runs.ingest_job import ingest
 from conflict.runs.rows.window import State
 from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.growing import DEMO, RECORDINGS, Recording, commits, ingested
@@ -33,6 +37,8 @@ from tests.conflict.random_histories import (
     make_history,
 )
 from tests.conflict.windows import Part, assert_parts_are_the_whole, decided, finished
+from tests.conflict.world_binlogs import write_world
+from tests.conflict.worlds import random_steps, world
 from tests.conflict.written_histories import write_history
 from tests.examples import examples
 
@@ -83,8 +89,18 @@ def plain_run(setting: int, roles: tuple[Role, Role], binlog_type: int, *, skip_
     windows=st.integers(1, 3),
 )
 @example(seed=179, steps=97, complete=False, setting=1, roles=USUAL_ROLES, binlog_type=7, buckets=1, windows=1)
+@example(  # own changes had come to the other cluster before, and are open to an epoch that came back later
+    seed=305,
+    steps=70,
+    complete=False,
+    setting=11,
+    roles=(Role.PASS, Role.SECONDARY),
+    binlog_type=1,
+    buckets=1,
+    windows=1,
+)
 @example(seed=5, steps=90, complete=True, setting=11, roles=USUAL_ROLES, binlog_type=8, buckets=2, windows=3)
-@examples(25, long=400)
+@examples(12, long=400)
 def test_parts_are_the_whole(
     seed: int,
     steps: int,
@@ -109,35 +125,72 @@ def test_parts_are_the_whole(
         assert_parts_are_the_whole(run, grid, Path(folder), places, whole, **how)
 
 
-def windows_of(path: Path, folder: Path) -> str | None:
-    """Decide a recording in windows that begin at seeded places; return why it cannot be, None if it was."""
-    recording, history = Recording.copy(path, folder / "copy"), Folder(str(folder / "history"))
-    ingested(recording, history)
-    run = recording.run()
+def windows_of(run: Run, history: Folder, folder: Path, draw: Random) -> Part | str:
+    """Decide a History in windows that begin at seeded places; return the whole, or why it cannot be decided so."""
     whole = decided(run, history, Folder(str(folder / "whole")))
     why = whole.settled.state_not_kept
-    if why is None:
-        draw = Random(path.name)
-        places = tuple(sorted(draw.randint(0, whole.applies) for _ in range(3)))
-        assert_parts_are_the_whole(run, history, folder, places, whole)
-    return why
+    if why is not None:
+        return why
+    places = tuple(sorted(draw.randint(0, whole.applies) for _ in range(3)))
+    assert_parts_are_the_whole(run, history, folder, places, whole)
+    return whole
+
+
+def windows_of_recording(path: Path, folder: Path) -> Part | str:
+    """Do as `windows_of` with a recording."""
+    recording, history = Recording.copy(path, folder / "copy"), Folder(str(folder / "history"))
+    ingested(recording, history)
+    return windows_of(recording.run(), history, folder, Random(path.name))
+
+
+JUDGING = ("NDB$EPOCH()", "NDB$MAX(x)", "NDB$OLD(x)", "NDB$MAX_DELETE_WIN(x)", "NDB$MAX_INS(x)", "NDB$EPOCH_TRANS()")
+
+
+def windows_of_world(function: str, seed: int, steps: int) -> Part | str:
+    """Do as `windows_of` with binlogs that show what appliers did."""
+    made = world(function, shows_applied=True)
+    made.run(random_steps(seed, steps, "tn"))
+    for cluster in (0, 1):
+        made.close(cluster)
+    with tempfile.TemporaryDirectory() as folder:
+        run = make_run(load_run_file(write_world(made, function, Path(folder))).configuration)
+        history = Folder(f"{folder}/history")
+        ingest(in_process, run, history, buckets=2)
+        return windows_of(run, history, Path(folder), Random(seed))
+
+
+@given(function=st.sampled_from(JUDGING), seed=st.integers(0, 2**32 - 1), steps=st.integers(20, 100))
+@examples(5, long=200)
+def test_worlds_in_windows(function: str, seed: int, steps: int) -> None:
+    """The parts are the whole also where binlogs place untraced epochs, and leave open when rows were judged."""
+    assert isinstance(windows_of_world(function, seed, steps), Part)
+
+
+def test_open_rows_in_windows() -> None:
+    """There are worlds with rows that are open, and with epochs that were placed."""
+    wholes = [windows_of_world("NDB$OLD(x)", seed, 100) for seed in (46, 51, 93)]
+    for whole in wholes:
+        assert isinstance(whole, Part)
+        assert whole.settled.summary().open_epochs
+        assert any(len(own.windowed) for own in whole.settled.schedule.values())
 
 
 @pytest.mark.parametrize("case", FUNCTIONS)
 def test_recordings_in_windows(case: str, tmp_path: Path) -> None:
     """A recording of each function, cut at seeded places."""
-    assert windows_of(RECORDINGS / "conflict" / case, tmp_path) is None
+    assert isinstance(windows_of_recording(RECORDINGS / "conflict" / case, tmp_path), Part)
 
 
 @pytest.mark.slow
 def test_every_recording_in_windows(tmp_path: Path) -> None:
-    """Every recording with binlogs is decided in windows, or it is said why not."""
-    found = Counter[str | None]()
+    """Every recording with the binlogs of both clusters is decided in windows, or it is said why not."""
+    found = Counter[str]()
     for path in sorted(each.parent for each in RECORDINGS.rglob("scenario.json")):
-        if list(path.glob("*.binlog.*")):
-            found[windows_of(path, tmp_path / path.relative_to(RECORDINGS))] += 1
-    assert found[None] > 60
-    assert found.keys() - {None} <= NOT_IN_WINDOWS
+        if all(list(path.glob(f"{name}.binlog.*")) for name in "AB"):
+            whole = windows_of_recording(path, tmp_path / path.relative_to(RECORDINGS))
+            found[whole if isinstance(whole, str) else "in windows"] += 1
+    assert found["in windows"] > 60
+    assert found.keys() <= {"in windows", *NOT_IN_WINDOWS}
 
 
 def test_a_history_that_grew(tmp_path: Path) -> None:
