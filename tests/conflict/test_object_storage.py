@@ -173,6 +173,20 @@ def test_a_history(s3: S3, local: Result):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("s3")
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_windows(engine: str):
+    """A result with a state, and what came after it."""
+    history, first, second = (f"s3://{BUCKET}/{engine}-{name}" for name in ("nights", "night1", "night2"))
+    conflict.ingest(RUN, out=history, engine=engine)
+    before = conflict.resolve(RUN, out=first, history=history, engine=engine, keep_state=True)
+    found = conflict.resolve(RUN, out=second, history=history, engine=engine, after=first)
+    assert found.run["rows"] == before.run["rows"]
+    assert found.run["after"]["counters"] == before.counters
+    assert not any(count for own in found.counters.values() for count in own.values())
+
+
+@pytest.mark.slow
 def test_two_writers_of_one_result(s3: S3, local: Result):
     """One wins, the other one is told; as often as it is tried."""
     for number in range(5):

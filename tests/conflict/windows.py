@@ -55,7 +55,7 @@ class Part:
         """Why no state can be kept of it, contradictions aside: made-up Histories do not show what appliers did."""
         found = self.settled
         summary = attrs.evolve(found.summary(), contradicted=0, unexplained={})
-        return not_kept(found.job.run, found.schedule, found.resolved, found.moments, summary)
+        return not_kept(found.job.run, found.schedule, found.resolved, summary)
 
     def keep(self, at: int) -> State:
         """Keep its state before an epoch apply, and return it."""

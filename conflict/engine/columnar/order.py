@@ -53,7 +53,6 @@ _READ = tuple(name for name in COLUMNS if hasattr(EpochApplies, name))
 
 # Bucket and number in it of rows, by table and key.
 Located = Mapping[tuple[str, bytes], tuple[int, int]]
-_MOMENTS = tuple(field.name for field in attrs.fields(RowMoments))
 
 
 @attrs.frozen(eq=False)
@@ -159,9 +158,7 @@ def _moments_in_order(applied: Sequence[ApplierEpochs], first: Bool) -> RowMomen
         for mine, each in zip((first, ~first), applied, strict=True)
         if len(each.moments)
     ]
-    return RowMoments(
-        *(np.concatenate([getattr(each, name) for each in (RowMoments.none(), *moments)]) for name in _MOMENTS)
-    )
+    return RowMoments.joined(moments)
 
 
 ORDER = OPERATION_ORDER.type

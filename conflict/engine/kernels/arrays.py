@@ -133,6 +133,12 @@ class RowMoments:
         """Return some of them."""
         return RowMoments(*(getattr(self, field.name)[chosen] for field in attrs.fields(RowMoments)))
 
+    @classmethod
+    def joined(cls, parts: Iterable[RowMoments]) -> RowMoments:
+        """Return the moments of several parts."""
+        columns = zip(*(attrs.astuple(each, recurse=False) for each in (cls.none(), *parts)), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
+
     def of_bucket(self, number: int) -> RowMoments:
         """Return those of one bucket."""
         return self.chosen(self.bucket == number)

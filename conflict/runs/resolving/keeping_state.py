@@ -18,8 +18,7 @@ from conflict.engine.columnar.folded_bucket import FoldedBucket, count_bucket
 from conflict.engine.columnar.shown_rows import ShownRows, write_shown
 from conflict.engine.columnar.standing_rows import digest_of_keys, write_standing
 from conflict.engine.columnar.writing.standing import Place, stood_before
-from conflict.engine.inference.moments import Moments
-from conflict.engine.kernels.arrays import Bool, EpochApplies
+from conflict.engine.kernels.arrays import Bool, EpochApplies, RowMoments
 from conflict.engine.ledger.summary import RunSummary
 from conflict.history.scheduling.schedule_columns import PLACES, ScheduleColumns, among
 from conflict.history.scheduling.start import LAST
@@ -34,14 +33,11 @@ from conflict.runs.rows.task_inputs import TaskInputs
 from conflict.runs.rows.window import STATE, BucketState, ClusterState, State, digest_of_schedule, write_state
 
 
-def not_kept(
-    run: TaskInputs, schedule: Schedule, resolved: WrittenBuckets, moments: Moments, summary: RunSummary
-) -> str | None:
+def not_kept(run: TaskInputs, schedule: Schedule, resolved: WrittenBuckets, summary: RunSummary) -> str | None:
     """Return why no state can be kept of a result, as the end of a sentence; None if it can."""
     found = {
         not_for_windows(run, schedule) or "": True,
         "an applier stops": bool(resolved.found.stopping),
-        "rows were judged before the epochs that judged them were committed": bool(moments.found),
         "the binlogs contradict it": bool(summary.contradicted),
         "changes found no row": any(summary.unexplained.values()),
     }
@@ -74,10 +70,11 @@ def sure_applies(schedule: Schedule, applies: EpochApplies, unsure: Collection[t
 
 @attrs.frozen
 class _Kept:
-    """What the driver receives of a bucket: what was known of it, and the counters of each cluster until then."""
+    """What the driver receives of a bucket; the counters are those of each cluster until then."""
 
     state: BucketState
     counters: list[dict[str, int]]
+    moments: RowMoments
 
 
 @attrs.frozen
@@ -115,7 +112,7 @@ class _KeepTask:
         )
         told = np.arange(len(applies)) < self.latest.before
         result = _telling(result, told if result.told is None else told & result.told)
-        return _Kept(state, [each.counters for each in count_bucket(result)])
+        return _Kept(state, [each.counters for each in count_bucket(result)], stood.moments)
 
     def _keep_shown(self) -> None:
         """Write what logs said last of its rows."""
@@ -169,7 +166,10 @@ def keep_state(
         version=version, configuration=configuration, clusters=clusters, buckets=[each.state for each in kept]
     )
     places = {name: _places(own, clusters[name].applied) for name, own in schedule.items()}
-    write_state(run.out.below(STATE), state, boundary, places)
+    moments = RowMoments.joined(each.moments for each in kept)
+    applier, number = found.applies.applier[moments.apply], found.applies.number[moments.apply]
+    early = tuple(attrs.evolve(moments, apply=number).chosen(applier == side) for side in (0, 1))
+    write_state(run.out.below(STATE), state, boundary, places, early)
     return state
 
 

@@ -201,8 +201,7 @@ def _settled(
         refuse_other_history(job.run.window, job.run.manifest, schedule)
     if meets_another_form(job.run, schedule):
         return CareKind.OTHER_FORM
-    starts = job.run.part.starts
-    applied = [ApplierEpochs.of_columns(own, starts.get(name)) for name, own in schedule.items()]
+    applied = _applied(job.run, schedule)
     resolved = job.resolve(applied)
     if isinstance(resolved, CareKind):
         return resolved
@@ -228,11 +227,10 @@ def _explained(settled: SettledHistory, settling: Settling) -> SettledHistory | 
     examined.add_open(resolved)
     if settled.contradicted:
         differing = resolved.numbers(resolved.differing_at())
-        if attrs.evolve(settling, common=job.run).states_decide:
+        if job.run.window is None and attrs.evolve(settling, common=job.run).states_decide:
             differing = differing_as_shown(job, resolved.found, differing)
         examined.add_whole(resolved, differing)
-    schedule, starts = settled.schedule, job.run.part.starts
-    moments, applied, more = Moments(), settled.applied, len(examined) > 0
+    schedule, moments, applied, more = settled.schedule, Moments(), settled.applied, len(examined) > 0
     if more:
         schedule = {name: own.applied_alone() for name, own in schedule.items()}
     # What is explained can leave other rows open than before.
@@ -243,10 +241,8 @@ def _explained(settled: SettledHistory, settling: Settling) -> SettledHistory | 
         moments, located = attrs.evolve(settling, common=whole).find_moments(schedule, examined.rows)
         if moments.found != known:
             job.clear()
-            applied = [
-                ApplierEpochs.of_columns(own, starts.get(name), _row_moments(name, own, moments, located))
-                for name, own in schedule.items()
-            ]
+            early = [_row_moments(name, own, moments, located) for name, own in schedule.items()]
+            applied = _applied(job.run, schedule, early)
             found = job.resolve(applied)
             if isinstance(found, CareKind):
                 return found
@@ -255,6 +251,18 @@ def _explained(settled: SettledHistory, settling: Settling) -> SettledHistory | 
             more = examined.add_open(resolved) or more
     left = examined.count_left + moments.not_examined
     return attrs.evolve(settled, applied=applied, resolved=resolved, moments=moments, not_examined=left)
+
+
+_NEVER_EARLY = (RowMoments.none(), RowMoments.none())
+
+
+def _applied(run: TaskInputs, schedule: Schedule, moments: Sequence[RowMoments] = _NEVER_EARLY) -> list[ApplierEpochs]:
+    """Return what each applier applied; `moments`: per cluster, the rows that it judged early, as they were found."""
+    known = _NEVER_EARLY if run.window is None else run.window.moments
+    return [
+        ApplierEpochs.of_columns(own, run.part.starts.get(name), RowMoments.joined(early))
+        for (name, own), *early in zip(schedule.items(), known, moments, strict=True)
+    ]
 
 
 @attrs.frozen(eq=False)
@@ -343,7 +351,7 @@ class SettledHistory:
         """Why no later run can go on from it, as the end of a sentence; None if one can."""
         if self.unlogged:
             return "clusters changed rows without a log"
-        return not_kept(self.job.run, self.schedule, self.resolved, self.moments, self.summary())
+        return not_kept(self.job.run, self.schedule, self.resolved, self.summary())
 
     def last_applied(self) -> dict[Link, int]:
         """Return, per link, the last epoch that was applied."""

@@ -4,6 +4,7 @@ The epochs after an earlier result, and what that result knows of those before: 
     state/boundary.json                      up to where it has been decided, counters until then
     state/conflicts.parquet                  the transactions in conflict until then
     state/places.parquet                     where epochs without a trace were applied until then
+    state/moments.parquet                    rows that stood before an epoch which judged them earlier
     state/rows/bucket=00000.parquet          the rows as they stood, see `conflict.engine.columnar.standing_rows`
     state/images/bucket=00000.parquet        their values
     state/shown/bucket=00000.parquet         what logs said last, see `conflict.engine.columnar.shown_rows`
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -29,6 +30,7 @@ from conflict.engine.columnar.boundary import Boundary
 from conflict.engine.columnar.bucket import Bucket
 from conflict.engine.columnar.shown_rows import ShownRows, read_shown
 from conflict.engine.columnar.standing_rows import read_standing, refuse_other_keys
+from conflict.engine.kernels.arrays import RowMoments
 from conflict.engine.ledger.layout import refuse_damaged_result
 from conflict.errors import HistoryError
 from conflict.history.grid.folder import Folder
@@ -39,9 +41,18 @@ from conflict.history.scheduling.start import LAST, Bounds
 from conflict.results.run_document import configuration_json
 
 STATE = "state"
-_BOUNDARY, _CONFLICTS, _PLACES = "boundary.json", "conflicts.parquet", "places.parquet"
+_BOUNDARY, _CONFLICTS, _PLACES, _MOMENTS = (
+    *("boundary.json", "conflicts.parquet"),
+    *("places.parquet", "moments.parquet"),
+)
 CONFLICTS = pa.schema([("applier", pa.int64()), ("number", pa.int64()), ("group", pa.int64())])
 _PLACED = pa.schema([("applier", pa.string()), *((name, pa.from_numpy_dtype(COLUMNS[name].kind)) for name in PLACES)])
+_EARLY = pa.schema(
+    [
+        *(("applier", pa.int8()), ("apply", pa.int32()), ("bucket", pa.int32()), ("key", pa.int32())),
+        *(("epoch", pa.uint64()), ("group", pa.int32())),
+    ]
+)
 # By applier and name, `PLACES`.
 Places = Mapping[str, Mapping[str, npt.NDArray[Any]]]
 
@@ -121,12 +132,15 @@ class Window:
         state: The document.
         boundary: Up to where it has been decided.
         places: Where epochs without a trace were applied before.
+        moments: Per cluster, rows that its applier judged early, `apply` by number among its own; of epochs that were
+            told before, as far as rows stood before they came.
     """
 
     folder: Folder
     state: State
     boundary: Boundary
     places: Places
+    moments: tuple[RowMoments, ...]
 
     def with_places(self, schedule: Mapping[str, ScheduleColumns]) -> dict[str, ScheduleColumns]:
         """Return the epoch applies with the places of those before the boundary."""
@@ -198,8 +212,15 @@ def digest_of_configuration(run: Run) -> str:
     return hashlib.sha256(json.dumps(deciding, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def write_state(folder: Folder, state: State, boundary: Boundary, places: Places) -> None:
-    """Write what concerns all rows."""
+def write_state(
+    folder: Folder, state: State, boundary: Boundary, places: Places, moments: Sequence[RowMoments]
+) -> None:
+    """Write what concerns all rows; see `Window`."""
+    early = [
+        pa.table([np.full(len(own), side, np.int8), *attrs.astuple(own, recurse=False)], schema=_EARLY)
+        for side, own in enumerate(moments)
+    ]
+    folder.write_table(_MOMENTS, pa.concat_tables(early))
     placed = [
         pa.table([pa.array([name] * len(own["epoch"]), pa.string()), *map(pa.array, own.values())], schema=_PLACED)
         for name, own in places.items()
@@ -240,7 +261,14 @@ def read_window(earlier: Folder, version: str, configuration: str) -> Window:
         for name, own in state.clusters.items()
         for table, series in own.exceptions.items()
     }
-    return Window(folder, state, Boundary((first, second), pairs, counted), _read_places(folder, state))
+    boundary = Boundary((first, second), pairs, counted)
+    return Window(folder, state, boundary, _read_places(folder, state), _read_moments(folder))
+
+
+def _read_moments(folder: Folder) -> tuple[RowMoments, ...]:
+    table = folder.read_table(_MOMENTS, _EARLY)
+    applier, *columns = (column.to_numpy() for column in table.columns)
+    return tuple(RowMoments(*columns).chosen(applier == side) for side in (0, 1))
 
 
 def _read_places(folder: Folder, state: State) -> Places:

@@ -2,14 +2,14 @@
 The rows of a decided bucket as they stood: before an epoch apply, or the last time before that.
 
 A row stands where nothing of it is on its way: whatever was made before had been received before, and no later epoch
-can have been judged as the row was before one of these changes. So the part of the bucket that comes before is decided
-by itself, and the rows at its end are those that are wanted. That does not change what is decided of the rest: the
-kernels judge each key alone, and which transactions are in conflict is given.
+was judged, or can have been, as the row was before one of these changes. So the part of the bucket that comes before is
+decided by itself, and the rows at its end are those that are wanted. That does not change what is decided of the rest:
+the kernels judge each key alone, and which transactions are in conflict is given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -102,6 +102,7 @@ def settled_at(result: FoldedBucket, latest: Place) -> tuple[Int64, tuple[Int64,
         is_open = (following >= latest.before) & _after(rows, latest.begun[side])
         parts.append((rows.key, made, np.where(is_open, np.maximum(ends, following), ends)))
         own.append(made)
+    parts += _judged_before(result, own)
     received = np.full(len(logged), _NEVER)
     mine = np.flatnonzero(decisions.source < 0)[::-1]
     received[-1 - decisions.source[mine]] = decisions.apply[mine]
@@ -115,6 +116,21 @@ def settled_at(result: FoldedBucket, latest: Place) -> tuple[Int64, tuple[Int64,
     at = np.full(len(result.bucket.key_table), latest.before, np.int64)
     settle(*each_read_only(key[order].astype(np.int32), made[order], received[order]), at)
     return at, (own[0], own[1])
+
+
+def _judged_before(result: FoldedBucket, made: Sequence[Int64]) -> list[tuple[np.ndarray, Int64, Int64]]:
+    """
+    Return own changes before which epochs were judged: the row, where each was made, and the epoch apply.
+
+    `made`: per cluster, where its own changes were made. Shape (changes,).
+    """
+    found, moments = [], result.applies.moments.of_bucket(result.bucket.number)
+    for side, rows in enumerate(result.bucket.rows):
+        mine = moments.chosen(result.applies.applier[moments.apply] == side)
+        for apply, key, epoch, group in zip(mine.apply, mine.key, mine.epoch, mine.group, strict=True):
+            later = (rows.key == key) & _after(rows, (int(epoch), int(group))) & (made[side] <= apply)
+            found.append((rows.key[later], made[side][later], np.full(int(later.sum()), apply, np.int64)))
+    return found
 
 
 def _after(rows: BucketRows, position: Position) -> Bool:
@@ -137,10 +153,12 @@ class Stood:
     Attributes:
         rows: The rows.
         following: Per cluster, the first own epoch of a change, or an epoch apply, that came after; None for none.
+        moments: When later epochs were judged, up to the latest place.
     """
 
     rows: StandingRows
     following: tuple[int | None, int | None]
+    moments: RowMoments
 
 
 def stood_before(result: FoldedBucket, latest: Place) -> Stood:
@@ -160,6 +178,8 @@ def stood_before(result: FoldedBucket, latest: Place) -> Stood:
     changes = tuple(each.of(chosen) for each, chosen in zip(bucket.changes, kept, strict=True))
     images = None if bucket.images is None else attrs.evolve(bucket.images, changes=changes, columns={})
     part = attrs.evolve(bucket, changes=changes, images=images, kept=None)
+    moments = result.applies.moments.of_bucket(bucket.number)
+    had_come = moments.apply < at[moments.key]
     folded = fold(
         result.applies,
         packed_changes(part.rows),
@@ -167,7 +187,7 @@ def stood_before(result: FoldedBucket, latest: Place) -> Stood:
         result.conflicts,
         part.key_table,
         candidates=False,
-        moments=RowMoments.none(),
+        moments=moments.chosen(had_come),
         standing=standing.states,
     )
     ended = FoldedBucket(part, result.clusters, result.applies, result.conflicts, folded)
@@ -185,7 +205,7 @@ def stood_before(result: FoldedBucket, latest: Place) -> Stood:
     writer = {name: np.stack([each[name] for each in written], axis=1) for name in WRITER}
     image, found, carried, bitmaps = _images(ended)
     stood = StandingRows(folded.states, epoch, group, writer, image, found, carried, bitmaps)
-    return Stood(stood, (following[0], following[1]))
+    return Stood(stood, (following[0], following[1]), moments.chosen(~had_come & (moments.apply < latest.before)))
 
 
 def _images(ended: FoldedBucket) -> tuple[Int64, pa.BinaryArray, np.ndarray, list[bytes]]:
