@@ -48,12 +48,13 @@ def made_before(applies: EpochApplies, side: int, epoch: np.ndarray, group: np.n
     epochs = applies.epoch[mine]
     # An epoch apply with a trace is its group; one without follows its group.
     follows = applies.group[mine].astype(np.int64) + ~applies.traced[mine]
-    distinct = np.unique(epochs)
-    rank = 2 * np.searchsorted(distinct, epoch, "left") + (
-        np.searchsorted(distinct, epoch, "right") > np.searchsorted(distinct, epoch, "left")
-    )
-    places = (2 * np.searchsorted(distinct, epochs) + 1) * _GROUPS + follows
-    found = np.searchsorted(places, rank * _GROUPS + group, "right")
+    begins = np.append(True, epochs[1:] != epochs[:-1])[: len(epochs)]
+    distinct, number = epochs[begins], np.cumsum(begins) - 1
+    at = np.searchsorted(distinct, epoch)
+    there = np.zeros(len(at), np.bool_)
+    there[at < len(distinct)] = distinct[at[at < len(distinct)]] == epoch[at < len(distinct)]
+    places = (2 * number + 1) * _GROUPS + follows
+    found = np.searchsorted(places, (2 * at + there) * _GROUPS + group, "right")
     return np.asarray(np.append(mine, len(applies))[found])
 
 
