@@ -24,6 +24,7 @@ LAYERS = {
     "conflict": (
         "errors",
         "documents",
+        "program",
         "extras",
         "surroundings",
         "rules",

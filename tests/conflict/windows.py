@@ -22,7 +22,6 @@ from conflict.engine.ledger.layout import (
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
 from conflict.history.tasks import in_process
-from conflict.results.run_document import versions
 from conflict.rules.counters import add_counters, zero_counters
 from conflict.runs.resolving.keeping_state import keep_state, not_kept
 from conflict.runs.resolving.resolve_job import SettledHistory, settle_history
@@ -59,9 +58,9 @@ class Part:
 
     def keep(self, at: int) -> State:
         """Keep its state before an epoch apply, and return it."""
-        found, version = self.settled, versions()["ndb-conflict"]
+        found = self.settled
         digest = digest_of_configuration(found.configured)
-        return keep_state(found.job, found.schedule, found.resolved, version, digest, found.unsure, at)
+        return keep_state(found.job, found.schedule, found.resolved, digest, found.unsure, at)
 
     def contents(self, since: Mapping[str, int] | None = None) -> Contents:
         """

@@ -10,14 +10,11 @@ record: none is written twice. They need not come in the same order.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pickle
 from collections import Counter
 from collections.abc import Iterable
-from functools import cache, partial
-from importlib.metadata import version
-from importlib.resources import files
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,20 +23,11 @@ import attrs
 from conflict.errors import HistoryError
 from conflict.history.grid.whole_files import PART
 from conflict.history.run import Run
+from conflict.program import program
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.types.column_types import Codec, codec_of
 
 RECORD_FILE, STATE_FILE = "records.jsonl", "state"
-
-
-@cache
-def program() -> str:
-    """Return a digest of the program: a state is of its classes, and decided by its rules."""
-    digest = hashlib.sha256(version("ndb-conflict").encode())
-    for package in ("conflict", "ndb_formats"):
-        for file in sorted(Path(str(files(package))).rglob("*.py")):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()
 
 
 @attrs.define

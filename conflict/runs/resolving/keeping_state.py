@@ -23,6 +23,7 @@ from conflict.engine.ledger.summary import RunSummary
 from conflict.history.scheduling.schedule_columns import PLACES, ScheduleColumns, among
 from conflict.history.scheduling.start import LAST
 from conflict.history.timeline import START, Position
+from conflict.program import program
 from conflict.rules.counters import add_counters, transaction_counters
 from conflict.runs.resolving.bucket_tasks import BucketTask, decided
 from conflict.runs.resolving.deciding_applies import Schedule
@@ -131,7 +132,6 @@ def keep_state(
     job: ResolveJob,
     schedule: Schedule,
     resolved: WrittenBuckets,
-    version: str,
     configuration: str,
     unsure: Collection[tuple[str, int]],
     at: int | None = None,
@@ -143,7 +143,6 @@ def keep_state(
         job: The stages.
         schedule: Per cluster, the epoch applies of its applier.
         resolved: The result.
-        version: See `State`.
         configuration: See `State`.
         unsure: See `sure_applies`.
         at: Number of the epoch apply before which it is, if its place is given; None for the last place that is.
@@ -163,7 +162,7 @@ def keep_state(
     first, second = (own.applied for own in clusters.values())
     boundary = Boundary((first, second), conflicts_before(found.applies, found.conflicts, before), {})
     state = State(
-        version=version, configuration=configuration, clusters=clusters, buckets=[each.state for each in kept]
+        program=program(), configuration=configuration, clusters=clusters, buckets=[each.state for each in kept]
     )
     places = {name: _places(own, clusters[name].applied) for name, own in schedule.items()}
     moments = RowMoments.joined(each.moments for each in kept)

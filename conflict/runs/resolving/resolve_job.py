@@ -55,7 +55,7 @@ from conflict.history.scheduling.schedule_columns import ScheduleColumns
 from conflict.history.scheduling.summaries import EpochSizes
 from conflict.history.tasks import Runner
 from conflict.history.unlogged import UnloggedChange
-from conflict.results.run_document import RunDocument, versions
+from conflict.results.run_document import RunDocument
 from conflict.rules.counters import transaction_counters
 from conflict.runs.resolving.deciding_applies import Schedule
 from conflict.runs.resolving.finding_careful import with_respelled
@@ -373,8 +373,8 @@ class SettledHistory:
         """Write what is not written bucket by bucket: the applied epochs, and what the binlogs leave open."""
         run = self.job.run
         if run.options.keep_state and self.state_not_kept is None:
-            of_run = versions()["ndb-conflict"], digest_of_configuration(self.configured)
-            keep_state(self.job, self.schedule, self.resolved, *of_run, self.unsure)
+            digest = digest_of_configuration(self.configured)
+            keep_state(self.job, self.schedule, self.resolved, digest, self.unsure)
         run.shared.delete()
         _write_applied_epochs(run.out, run.clusters, self.resolved.found.applies, self._told)
         tables = {table.full_name: table for table in run.numbers.tables}

@@ -13,7 +13,7 @@ from conflict.errors import ConfigurationError
 from conflict.history.grid.folder import Folder
 from conflict.history.run import Run
 from conflict.history.scheduling.summaries import EpochSizes
-from conflict.results.run_document import After, RunDocument, versions
+from conflict.results.run_document import After, RunDocument
 from conflict.runs.resolving.deciding_applies import Schedule
 from conflict.runs.rows.task_inputs import TaskInputs
 from conflict.runs.rows.window import Window, digest_of_configuration, read_window
@@ -54,7 +54,7 @@ def window_after(earlier: Folder, run: Run, common: TaskInputs, schedule: Schedu
     why = not_for_windows(common, schedule)
     if why is not None:
         raise not_after(why)
-    return read_window(earlier, versions()["ndb-conflict"], digest_of_configuration(run))
+    return read_window(earlier, digest_of_configuration(run))
 
 
 def not_after(why: str) -> ConfigurationError:

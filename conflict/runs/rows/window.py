@@ -38,6 +38,7 @@ from conflict.history.grid.manifest import Manifest
 from conflict.history.run import Run
 from conflict.history.scheduling.schedule_columns import COLUMNS, PLACES, ScheduleColumns
 from conflict.history.scheduling.start import LAST, Bounds
+from conflict.program import program
 from conflict.results.run_document import configuration_json
 
 STATE = "state"
@@ -110,13 +111,13 @@ class State:
     The document ``boundary.json``.
 
     Attributes:
-        version: That of the program.
+        program: Which one it was (see `conflict.program`).
         configuration: Digest of what decides: tables, functions, roles, servers.
         clusters: The clusters, by name.
         buckets: The buckets, in order.
     """
 
-    version: str
+    program: str
     configuration: str
     clusters: dict[str, ClusterState]
     buckets: list[BucketState]
@@ -231,17 +232,16 @@ def write_state(
     folder.write_json(_BOUNDARY, attrs.asdict(state))
 
 
-def read_window(earlier: Folder, version: str, configuration: str) -> Window:
+def read_window(earlier: Folder, configuration: str) -> Window:
     """
     Read what an earlier result knows.
 
     Args:
         earlier: Folder of the result.
-        version: That of this program.
         configuration: See `State`.
 
     Raises:
-        HistoryError: It has no state, or one of another version or configuration.
+        HistoryError: It has no state, or one of another program or configuration.
     """
     folder = earlier.below(STATE)
     if not folder.exists(_BOUNDARY):
@@ -249,8 +249,9 @@ def read_window(earlier: Folder, version: str, configuration: str) -> Window:
         raise HistoryError(message)
     refuse_damaged_result(earlier, earlier.read_json("run.json"))
     state = read(State, folder.read_json(_BOUNDARY), _BOUNDARY)
-    if (state.version, state.configuration) != (version, configuration):
-        what = "by another version" if state.version != version else "with other tables, functions or servers"
+    if (state.program, state.configuration) != (program(), configuration):
+        same = state.program == program()
+        what = "with other tables, functions or servers" if same else "by another version of this program"
         message = f"{earlier.uri} was resolved {what}; resolve all with --keep-state again"
         raise HistoryError(message)
     conflicts = folder.read_table(_CONFLICTS, CONFLICTS)
