@@ -97,8 +97,8 @@ def resolve(
         policy = DeploymentPolicy.NEEDS  # what was found was in force, whatever the manual says of it
     choice = choose_engine(configuration) if engine == "auto" else EngineChoice(engine, "")
     engine = choice.engine
-    made = [] if options.history is None else [path_of(options.history.uri)]
-    check_target(target, [*run_file.inputs, *made], replace=options.replace)
+    read = [path_of(each.uri) for each in (options.history, options.after) if each is not None]
+    check_target(target, [*run_file.inputs, *read], replace=options.replace)
     kept = options.keep_history
     if kept is not None:
         refuse_other_folders(kept)

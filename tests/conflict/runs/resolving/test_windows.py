@@ -25,6 +25,7 @@ from conflict.results.result import Result
 from conflict.rules.counters import add_counters
 from conflict.rules.replication_table import Role
 from conflict.runs.ingest_job import ingest
+from conflict.runs.rows import window as rows_window
 from conflict.runs.rows.window import State
 from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.growing import DEMO, RECORDINGS, Recording, commits, ingested
@@ -271,6 +272,20 @@ def test_no_history(kept: Path, tmp_path: Path) -> None:
         window(kept, tmp_path / "out", history=None)
     with pytest.raises(ConfigurationError, match="--keep-state needs a History that stays"):
         window(kept, tmp_path / "out", history=None, after=None, keep_state=True)
+
+
+def test_not_into_the_earlier_result(kept: Path) -> None:
+    """The earlier result is not replaced by what came after it."""
+    with pytest.raises(ConfigurationError, match="which the run reads, is inside"):
+        window(kept, kept / "with", force=True)
+    assert conflict.read_result(str(kept / "with")).run["rows"]
+
+
+def test_another_program(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state is of the rules by which it was decided."""
+    monkeypatch.setattr(rows_window, "program", lambda: "another")
+    with pytest.raises(HistoryError, match="by another version of this program; resolve all with --keep-state again"):
+        window(kept, tmp_path / "out")
 
 
 def test_stories_need_the_whole(kept: Path, tmp_path: Path) -> None:
