@@ -181,7 +181,7 @@ def _spare_pandas() -> None:
 
     sys.meta_path.insert(0, _NoPandas())
     try:
-        pa.array([])  # it asks once
+        pa.array([])  # it asks once; pyarrow 17 does with each array
     finally:
         del sys.meta_path[0]
 

@@ -59,7 +59,7 @@ def compilation_is_said() -> Iterator[None]:
             said = True
             from ndb_formats.compiled_cache import is_lasting
 
-            messages.print(_ONCE if is_lasting() else _EVERY_TIME, highlight=False, soft_wrap=True)
+            messages.print(_ONCE if is_lasting() else _EVERY_TIME, highlight=False)
 
     with _compilation_is_shown(show):
         yield

@@ -50,7 +50,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 def test_a_command_loads_no_pandas() -> None:
-    """pyarrow would, with its first array. Who asks for a table of pandas in the same process gets it all the same."""
+    """pyarrow would, with its first array (17 with a later one). Who asks in the same process for pandas gets it."""
     code = (
         "import sys\nfrom conflict.cli.app import main\n"
         "try: main()\nexcept SystemExit as ended: assert not ended.code\n"
@@ -62,7 +62,8 @@ def test_a_command_loads_no_pandas() -> None:
         [sys.executable, "-c", code, "decode", str(log), "--format", "json"], capture_output=True, text=True, check=True
     )
     assert done.stdout
-    assert done.stderr.split()[-2:] == ["False", "2"]
+    asks_again = version("pyarrow").startswith("17.")
+    assert done.stderr.split()[-2:] == [str(asks_again), "2"]
 
 
 def help_of(name: str) -> str:
