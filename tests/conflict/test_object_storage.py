@@ -211,8 +211,8 @@ def test_two_writers_of_one_result(s3: S3, local: Result):
 
 @pytest.mark.slow
 def test_storage_that_refuses_requests(s3: S3, local: Result):
-    """One in ten is answered by 503 or 500, and the answer that a version was created is lost: the result is right."""
-    s3.share, s3.refused, s3.lost = 0.1, 0, "faults/versions/"
+    """One in five is answered by 503 or 500, and the answer that a version was created is lost: the result is right."""
+    s3.share, s3.refused, s3.lost = 0.2, 0, "faults/versions/"
     try:
         found = conflict.resolve(RUN, out=f"s3://{BUCKET}/faults", engine="local")
     finally:
