@@ -147,7 +147,7 @@ def _option(function: Callable[..., Any], parameter: inspect.Parameter) -> _Opti
     kind, value = _kind(Path | Iterable[Path] if several else declared, name, typed)
     if isinstance(default, tuple):
         default = ",".join(default)
-    if isinstance(default, str) and issubclass(kind, Enum | Path):
+    if isinstance(default, str) and isinstance(kind, type) and issubclass(kind, Enum | Path):
         default = kind(default)
     help_text = typed.help or help_of(function).get(parameter.name, "")  # none where Python drops docstrings
     details: dict[str, Any] = {
