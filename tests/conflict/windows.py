@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
@@ -103,6 +104,14 @@ class Part:
         return {name: add_counters([zeros, before.get(name, {}), own]) for name, own in found.items()}
 
 
+def in_conflict(part: Part, state: State) -> int:
+    """Return how many transactions were in conflict in the epochs that were applied after a state."""
+    found = part.settled.resolved.found
+    applied = np.array([own.applied for own in state.clusters.values()])
+    later = found.applies.number >= applied[found.applies.applier]
+    return int(np.diff(found.conflicts.offsets)[later].sum())
+
+
 def decided(run: Run, history: Folder, out: Folder, after: Folder | None = None, **how: Any) -> Part:
     """Decide a History with the kernels, or what came after an earlier result."""
     options = attrs.evolve(OPTIONS, after=after)
@@ -144,4 +153,6 @@ def assert_parts_are_the_whole(
         since = {name: own.source_epoch for name, own in known.clusters.items()}
         assert part.contents() == whole.contents(since)
         assert part.counters(known) == whole.counters()
+        for last in part.settled.resolved.found.rounds[-1:]:
+            assert last.in_conflict == in_conflict(whole, known)
         earlier = part

@@ -161,7 +161,8 @@ def _find_conflicts(
             bucket.update(new, touched)
         before, transactions = transactions, _close_again(transactions, touched & open_ones, known)
         difference = np.setxor1d(_codes(transactions), _codes(before), assume_unique=True)
-        rounds.append(RoundFigures(sum(each.rows for each in findings), len(transactions), len(difference)))
+        counted = int(open_ones[transactions[:, 0]].sum())
+        rounds.append(RoundFigures(sum(each.rows for each in findings), counted, len(difference)))
         conflicts, changed = conflicts_of(applies, transactions), changed_transactions(applies, _pairs(difference))
     return conflicts, [item for bucket in known for item in bucket.stopping.items()]
 

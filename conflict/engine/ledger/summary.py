@@ -34,7 +34,7 @@ class RoundFigures:
 
     Attributes:
         rows: Number of row changes that were folded.
-        in_conflict: Number of transactions in conflict after it.
+        in_conflict: Number of transactions in conflict after it; without those that an earlier result had decided.
         changed: Number of transactions that it added to these or removed.
     """
 
